@@ -1,0 +1,91 @@
+"""Files written whole or not at all."""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gammacaps.errors import InputError
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file under a temporary name and renames it, so that a reader never sees half of it."""
+    with _told(path):
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_whole(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
+
+
+def append_line(path: Path, line: str) -> None:
+    """Adds one line to a log; what could not be written whole is taken back."""
+    with _told(path), path.open("ab") as file:
+        before = file.tell()
+        try:
+            file.write(line.encode() + b"\n")
+            file.flush()
+        except OSError:
+            file.truncate(before)
+            raise
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file, or one sentence about why there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}.") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} can't be read as JSON ({error}): restore it or make it anew.") from None
+
+
+@contextlib.contextmanager
+def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary folder that takes the name `path` once the block ends without an error.
+
+    An existing `path` is refused, unless `overwrite` is given and it holds a config.json, that is, a run.
+    """
+    path = Path(path)
+    if path.exists():
+        if not overwrite:
+            raise InputError(f"{path} exists already: choose another folder, or add --overwrite to replace it.")
+        if not (path / "config.json").is_file():
+            raise InputError(f"{path} is not a run's folder (it has no config.json), so it is not overwritten.")
+    with _told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield temporary
+        with _told(path):
+            temporary.chmod(0o755)
+            if path.exists():
+                shutil.rmtree(path)
+            temporary.rename(path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turns the system's error about a path into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"{path} can't be written ({reason}): free space or choose another place.") from error

@@ -1,0 +1,7 @@
+"""The words that options are chosen from, apart from torch so that the command line's help stays instant."""
+
+from typing import Literal
+
+RoutingRule = Literal["sda", "rba"]
+ScaleOver = Literal["capsule", "batch"]
+Backend = Literal["auto", "torch", "triton"]
