@@ -1,0 +1,15 @@
+"""Layers: encoder, primary and routed capsules, matrix capsules, decoder."""
+
+from gammacaps.nn.decoder import Decoder
+from gammacaps.nn.matrix import MatrixCapsules, MatrixLayer, MatrixPrimary
+from gammacaps.nn.vector import Convolution, PrimaryCapsules, RoutedCapsules
+
+__all__ = [
+    "Convolution",
+    "Decoder",
+    "MatrixCapsules",
+    "MatrixLayer",
+    "MatrixPrimary",
+    "PrimaryCapsules",
+    "RoutedCapsules",
+]

@@ -1,0 +1,110 @@
+"""Matrix capsules: a 4x4 pose and an activation each, routed by EM (Gritzman, 2019)."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gammacaps.errors import InputError
+from gammacaps.ops.em import em_route, parents_of, receptive_fields
+
+
+class MatrixLayer(NamedTuple):
+    """A layer of matrix capsules; capsule (row, column, type) has the index (row * columns + column) * types + type."""
+
+    poses: Tensor  # B n 16
+    activations: Tensor  # B n
+    couplings: Tensor | None = None  # B children n, zero where a child can't reach a parent
+
+
+class MatrixPrimary(nn.Module):
+    """1x1 convolutions to the poses and activations of `types` capsules at each place."""
+
+    def __init__(self, channels: int, types: int) -> None:
+        super().__init__()
+        self.poses = nn.Conv2d(channels, types * 16, 1)
+        self.activations = nn.Conv2d(channels, types, 1)
+
+    def forward(self, features: Float[Tensor, "B C H W"]) -> MatrixLayer:
+        poses = self.poses(features).permute(0, 2, 3, 1).reshape(len(features), -1, 16)
+        activations = self.activations(features).permute(0, 2, 3, 1).flatten(1).sigmoid()
+        return MatrixLayer(poses.float(), activations.float())
+
+
+class MatrixCapsules(nn.Module):
+    """Capsules routed by EM from kernel x kernel windows of the layer below.
+
+    With `kernel=None` the window is the whole layer: class capsules, whose transformation matrices are shared over
+    the places of the layer below and whose votes have the place added to them (coordinate addition).
+    """
+
+    fields: Tensor  # L K: which child stands where in the window of each position
+    parents: Tensor  # n: how many parents each child has
+
+    def __init__(
+        self,
+        grid: tuple[int, int],
+        lower_types: int,
+        types: int,
+        *,
+        kernel: int | None,
+        stride: int = 1,
+        iterations: int = 3,
+    ) -> None:
+        super().__init__()
+        height, width = grid
+        if kernel is not None and min(grid) < kernel:
+            raise InputError(
+                f"A grid of {height}x{width} capsules is smaller than the {kernel}x{kernel} window above it: "
+                "use larger images."
+            )
+        self.types, self.iterations, self.lower_grid = types, iterations, grid
+        if kernel is None:
+            self.grid = (1, 1)
+            fields = torch.arange(height * width * lower_types).unsqueeze(0)  # 1 K
+        else:
+            self.grid = ((height - kernel) // stride + 1, (width - kernel) // stride + 1)
+            fields = receptive_fields(height, width, lower_types, kernel, stride)  # L K
+        self.shared = kernel is None
+        self.register_buffer("fields", fields, persistent=False)
+        parents = parents_of(fields, height * width * lower_types, types)
+        self.register_buffer("parents", parents, persistent=False)
+        self.weight = nn.Parameter(torch.empty(lower_types * (1 if kernel is None else kernel**2), types, 4, 4))
+        nn.init.trunc_normal_(self.weight, std=1.0, a=-2.0, b=2.0)
+        self.beta_v = nn.Parameter(torch.empty(types))
+        limit = (6 / (2 * types)) ** 0.5  # Xavier, for a vector with fan-in and fan-out of `types`
+        nn.init.uniform_(self.beta_v, -limit, limit)
+        self.beta_a = nn.Parameter(torch.empty(types))
+        nn.init.trunc_normal_(self.beta_a, mean=-1000.0, std=500.0, a=-2000.0, b=0.0)
+
+    def forward(self, below: MatrixLayer, couplings: bool = False) -> MatrixLayer:
+        votes = self.votes(below.poses)
+        routed = em_route(votes, below.activations, self.fields, self.beta_v, self.beta_a, iterations=self.iterations)
+        dense = self.dense(routed.couplings, below.activations.shape[1]) if couplings else None
+        return MatrixLayer(routed.poses.flatten(1, 2), routed.activations.flatten(1), dense)
+
+    def votes(self, poses: Float[Tensor, "B n 16"]) -> Float[Tensor, "B L K J 16"]:
+        """pose @ W of each child for each parent type."""
+        height, width = self.lower_grid
+        # K J 4 4; shared weights are repeated over the places, the type running fastest.
+        weight = self.weight.repeat(height * width, 1, 1, 1) if self.shared else self.weight
+        seen = poses[:, self.fields].unflatten(-1, (4, 4))  # B L K 4 4
+        votes = torch.einsum("blkpq,kjqr->blkjpr", seen, weight).flatten(-2)
+        return votes + self.places(votes).unsqueeze(1) if self.shared else votes
+
+    def places(self, like: Tensor) -> Float[Tensor, "K 16"]:
+        """Each child's column and row, scaled to [0, 1], at the top of the pose's right-hand column."""
+        height, width = self.lower_grid
+        places = like.new_zeros(height, width, 16)
+        places[..., 3] = (torch.arange(width).to(like) + 0.5) / width
+        places[..., 7] = ((torch.arange(height).to(like) + 0.5) / height).unsqueeze(-1)
+        return places.flatten(0, 1).repeat_interleave(len(self.weight), dim=0)
+
+    def dense(self, R: Float[Tensor, "B L K J"], count: int) -> Float[Tensor, "B n m"]:
+        """The couplings as a children x parents matrix, zero where a child can't reach a parent."""
+        B, L, _, J = R.shape
+        dense = R.new_zeros(B, count, L, J)
+        position = torch.arange(L, device=R.device).unsqueeze(-1)  # L 1
+        dense[:, self.fields, position] = R
+        return dense.flatten(2)

@@ -1,0 +1,84 @@
+"""Vector capsules: the encoder, primary capsules and routed capsules of the paper's network."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gammacaps.errors import InputError
+from gammacaps.names import RoutingRule, ScaleOver
+from gammacaps.ops import Routed, route, squash
+from gammacaps.ops.convolution import convolve
+
+
+class Convolution(nn.Conv2d):
+    """A valid convolution with a square kernel, its weight channels-last, through `ops.convolution`."""
+
+    def __init__(self, channels: int, filters: int, kernel: int, stride: int = 1) -> None:
+        super().__init__(channels, filters, kernel, stride)
+        self.weight.data = self.weight.data.contiguous(memory_format=torch.channels_last)
+
+    def forward(self, input: Float[Tensor, "B C H W"]) -> Float[Tensor, "B K Ho Wo"]:
+        assert self.bias is not None
+        return convolve(input, self.weight, self.bias, self.stride[0])
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """The size of the output for an input of this size."""
+        kernel, stride = self.kernel_size[0], self.stride[0]
+        if min(height, width) < kernel:
+            raise InputError(
+                f"An image of {height}x{width} is smaller than a {kernel}x{kernel} kernel where it meets one: "
+                "use larger images or a smaller kernel."
+            )
+        return (height - kernel) // stride + 1, (width - kernel) // stride + 1
+
+
+class PrimaryCapsules(nn.Module):
+    """A convolution whose channels are the entries of `types` capsules at each place of its grid.
+
+    Capsule i stands for (row, column, type), the type running fastest; its d entries are neighbours among the
+    channels, so the channels go last before the reshape.
+    """
+
+    def __init__(self, channels: int, types: int, size: int, kernel: int, stride: int) -> None:
+        super().__init__()
+        self.size = size
+        self.convolution = Convolution(channels, types * size, kernel, stride)
+
+    def forward(self, features: Float[Tensor, "B C H W"]) -> Float[Tensor, "B I d"]:
+        entries = self.convolution(features).float().permute(0, 2, 3, 1)  # B rows columns types*d
+        return squash(entries.reshape(len(entries), -1, self.size))
+
+
+class RoutedCapsules(nn.Module):
+    """Upper capsules that lower capsules vote for: a thin layer over `ops.route`."""
+
+    def __init__(
+        self,
+        lower: int,
+        upper: int,
+        lower_size: int,
+        upper_size: int,
+        *,
+        rule: RoutingRule = "sda",
+        iterations: int = 3,
+        scale_over: ScaleOver = "capsule",
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.rule: RoutingRule = rule
+        self.iterations = iterations
+        self.scale_over: ScaleOver = scale_over
+        self.weight = nn.Parameter(torch.empty(lower, upper, lower_size, upper_size))  # I J d D
+        nn.init.trunc_normal_(self.weight, std=0.1, a=-0.2, b=0.2)
+        self.bias = nn.Parameter(torch.full((upper, upper_size), 0.1)) if bias else None  # J D
+
+    def forward(self, poses: Float[Tensor, "B I d"], couplings: bool = False) -> Routed:
+        return route(
+            poses,
+            self.weight,
+            self.bias,
+            rule=self.rule,
+            iterations=self.iterations,
+            scale_over=self.scale_over,
+            couplings=couplings,
+        )

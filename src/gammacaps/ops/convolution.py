@@ -1,0 +1,79 @@
+"""A valid convolution as one matrix product over patches: faster than the library's on a CPU for large kernels.
+
+The paper's 9x9 kernels are far from what CPU convolutions are tuned for (3x3). As a product of patches and
+kernel, forward and input gradient together take about half the time. On a GPU the library's convolution is used.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def convolve(
+    images: Float[Tensor, "B C H W"],
+    weight: Float[Tensor, "K C k k"],
+    bias: Float[Tensor, "K"],
+    stride: int = 1,
+) -> Float[Tensor, "B K Ho Wo"]:
+    """The same as torch.nn.functional.conv2d(images, weight, bias, stride)."""
+    plain = images.device.type == "cpu" and images.dtype == weight.dtype and not torch.is_autocast_enabled("cpu")
+    if plain and not torch.compiler.is_compiling():
+        return PatchConvolution.apply(images, weight, bias, stride)
+    return torch.nn.functional.conv2d(images, weight, bias, stride)
+
+
+def patches(images: Float[Tensor, "B C H W"], kernel: int, stride: int) -> Float[Tensor, "B Ho Wo kkC"]:
+    """Each patch as a row, ordered kernel row, kernel column, channel."""
+    windows = images.permute(0, 2, 3, 1).contiguous().unfold(1, kernel, stride).unfold(2, kernel, stride)
+    return windows.permute(0, 1, 2, 4, 5, 3).flatten(3)  # B Ho Wo C k k -> B Ho Wo kkC
+
+
+def overlap_add(
+    by_patch: Float[Tensor, "B Ho Wo k k C"], stride: int, size: tuple[int, int]
+) -> Float[Tensor, "B C H W"]:
+    """The transpose of `patches`: adds each patch's values to the pixels it was taken from."""
+    B, height, width, k, _, C = by_patch.shape
+    if C < 8:
+        columns = by_patch.permute(0, 5, 3, 4, 1, 2).reshape(B, C * k * k, height * width)
+        return torch.nn.functional.fold(columns, size, k, stride=stride)
+    out = by_patch.new_zeros(B, *size, C)
+    down, across = stride * (height - 1) + 1, stride * (width - 1) + 1
+    for y in range(k):
+        for x in range(k):
+            out[:, y : y + down : stride, x : x + across : stride] += by_patch[:, :, :, y, x]
+    return out.permute(0, 3, 1, 2)
+
+
+class PatchConvolution(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
+        ctx.save_for_backward(images, weight, bias)
+        ctx.stride = stride
+        rows = patches(images, weight.shape[-1], stride)
+        kernels = weight.permute(0, 2, 3, 1).flatten(1)  # K kkC, a view where the weight is channels-last
+        return torch.addmm(bias, rows.flatten(0, 2), kernels.t()).view(*rows.shape[:3], -1).permute(0, 3, 1, 2)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        images, weight, bias = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a gradient of the gradient is asked for: leave it to the library
+            wanted = [t for t in (images, weight, bias) if t.requires_grad]
+            out = torch.nn.functional.conv2d(images, weight, bias, ctx.stride)
+            found = iter(torch.autograd.grad(out, wanted, grad, create_graph=True))
+            by_input = [next(found) if t.requires_grad else None for t in (images, weight, bias)]
+            return by_input[0], by_input[1], by_input[2], None
+        K, C, k, _ = weight.shape
+        _, _, height, width = grad.shape
+        rows = grad.permute(0, 2, 3, 1).reshape(-1, K)  # B Ho Wo K
+        grad_images = grad_weight = grad_bias = None
+        if ctx.needs_input_grad[0]:
+            by_patch = (rows @ weight.permute(0, 2, 3, 1).flatten(1)).view(-1, height, width, k, k, C)
+            grad_images = overlap_add(by_patch, ctx.stride, images.shape[-2:])
+        if ctx.needs_input_grad[1]:
+            columns = rows.t() @ patches(images, k, ctx.stride).flatten(0, 2)  # K kkC
+            grad_weight = columns.view(K, k, k, C).permute(0, 3, 1, 2)
+        if ctx.needs_input_grad[2]:
+            grad_bias = rows.sum(0)
+        return grad_images, grad_weight, grad_bias, None

@@ -1,0 +1,104 @@
+"""EM routing of matrix capsules (Hinton, Sabour and Frosst, 2018) with the corrections of Gritzman (2019).
+
+Letters here: L parent positions, K children in a parent position's receptive field, J parent types, P entries of
+a pose (16), n children in all. A child stands in the fields of several positions; its parents are all their types.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+TINY = 1e-9
+
+
+class EMRouted(NamedTuple):
+    poses: Tensor  # B L J P
+    activations: Tensor  # B L J
+    couplings: Tensor  # B L K J: R as the last M-step used it; sums to 1 over a child's parents
+
+
+def receptive_fields(height: int, width: int, types: int, kernel: int, stride: int) -> Int[Tensor, "L K"]:
+    """Which child stands where: child (row, column, type) has the index (row * width + column) * types + type."""
+    child = torch.arange(height * width * types).view(height, width, types)
+    windows = child.unfold(0, kernel, stride).unfold(1, kernel, stride)  # rows columns types k k
+    return windows.permute(0, 1, 3, 4, 2).flatten(2).flatten(0, 1)
+
+
+def parents_of(children: Int[Tensor, "L K"], count: int, types: int) -> Int[Tensor, "n"]:
+    """How many parents (positions times types) each child has; 0 for a child outside every field."""
+    return torch.bincount(children.flatten(), minlength=count) * types
+
+
+def em_route(
+    votes: Float[Tensor, "B L K J P"],
+    activations: Float[Tensor, "B n"],
+    children: Int[Tensor, "L K"],
+    beta_v: Float[Tensor, "J"],
+    beta_a: Float[Tensor, "J"],
+    *,
+    iterations: int = 3,
+    final_lambda: float = 0.01,
+) -> EMRouted:
+    """Fits each parent's Gaussian to the votes of the children assigned to it, and the assignment to the fit."""
+    count, J = activations.shape[1], votes.shape[3]
+    share = 1 / parents_of(children, count, J)[children].to(votes.dtype)  # L K
+    R = share.unsqueeze(-1).expand(votes.shape[:4])  # B L K J
+    weight = activations[:, children].unsqueeze(-1)  # B L K 1
+    for k in range(iterations):
+        inverse_temperature = final_lambda * (1 - 0.95 ** (k + 1))
+        # R is multiplied by the child's activation and not normalised over its parents again: it would cancel.
+        fit = m_step(R * weight, votes, beta_v, beta_a, inverse_temperature)
+        if k < iterations - 1:
+            R = e_step(fit, children, count)
+    return EMRouted(fit.mean.squeeze(2), fit.activations, R)
+
+
+class Fit(NamedTuple):
+    """Each parent's Gaussian, its activation, and the squared deviations of the votes from its mean."""
+
+    mean: Tensor  # B L 1 J P
+    variance: Tensor  # B L 1 J P
+    deviation: Tensor  # B L K J P
+    activations: Tensor  # B L J
+
+
+def m_step(
+    weight: Float[Tensor, "B L K J"],
+    votes: Float[Tensor, "B L K J P"],
+    beta_v: Float[Tensor, "J"],
+    beta_a: Float[Tensor, "J"],
+    inverse_temperature: float,
+) -> Fit:
+    """The Gaussians that the weighed votes give, and the activations that their description lengths give."""
+    _, _, K, J, P = votes.shape
+    total = weight.sum(dim=2)  # B L J
+    normal = (weight / (total + TINY).unsqueeze(2)).unsqueeze(-1)  # B L K J 1
+    mean = (normal * votes).sum(dim=2, keepdim=True)  # B L 1 J P
+    deviation = (votes - mean).square()  # B L K J P
+    variance = (normal * deviation).sum(dim=2, keepdim=True) + TINY  # B L 1 J P
+    cost = P * beta_v + 0.5 * variance.log().sum(-1).squeeze(2)  # B L J, summed over the P entries
+    cost = cost * total * (100 * J / K)  # 100 over the number of children to each parent
+    return Fit(mean, variance, deviation, torch.sigmoid(inverse_temperature * (beta_a - cost)))
+
+
+def e_step(fit: Fit, children: Int[Tensor, "L K"], count: int) -> Float[Tensor, "B L K J"]:
+    """How well each parent explains each child's vote, as shares over all parents of the child."""
+    log_density = -0.5 * (fit.deviation / fit.variance + (2 * math.pi * fit.variance).log()).sum(-1)  # B L K J
+    return softmax_over_parents((fit.activations + TINY).log().unsqueeze(2) + log_density, children, count)
+
+
+def softmax_over_parents(
+    logits: Float[Tensor, "B L K J"], children: Int[Tensor, "L K"], count: int
+) -> Float[Tensor, "B L K J"]:
+    """The E-step's softmax: each child's over all positions and types of its parents together."""
+    index = children.flatten()
+    flat = logits.flatten(1, 2)  # B LK J
+    highest = flat.detach().amax(dim=-1)  # B LK
+    peak = highest.new_full((len(flat), count), -torch.inf)  # B n
+    peak = peak.scatter_reduce(1, index.expand(len(flat), -1), highest, "amax")
+    weights = (flat - peak[:, index].unsqueeze(-1)).exp()  # B LK J
+    total = weights.new_zeros(len(flat), count).index_add(1, index, weights.sum(dim=-1))
+    return (weights / total[:, index].unsqueeze(-1)).view_as(logits)

@@ -1,0 +1,107 @@
+"""`route`: one layer of capsules votes for the next. The dispatcher over rules and backends."""
+
+from typing import NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from gammacaps.errors import InputError
+from gammacaps.names import Backend, RoutingRule, ScaleOver
+from gammacaps.ops.adjoint import Routing, Rule
+
+
+class Routed(NamedTuple):
+    """What routing gives: the upper capsules' poses (B, J, D) and the couplings (B, I, J), or None."""
+
+    poses: Tensor
+    couplings: Tensor | None
+
+
+def route(
+    poses: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    rule: str = "sda",
+    iterations: int = 3,
+    scale_over: str = "capsule",
+    couplings: bool = True,
+    backend: str = "auto",
+) -> Routed:
+    """Routes lower capsules to upper capsules (Algorithm 1 of the paper for rule "sda").
+
+    Args:
+        poses: the lower capsules (B, I, d).
+        weight: the matrices W_ij that turn a lower pose into a vote (I, J, d, D).
+        bias: added to s_j before the squash (J, D).
+        rule: "sda", scaled distance agreement, or "rba", routing by agreement.
+        iterations: how often couplings and upper poses are computed.
+        scale_over: SDA's mean distance is taken over each lower capsule's parents ("capsule", the paper) or
+            over the whole batch ("batch", the reference code; an image's answer then depends on its neighbours).
+        couplings: whether to return the couplings c_ij, which sum to 1 over j.
+        backend: "auto", "torch" or "triton".
+
+    Sums run in float32 for half-precision inputs, also under autocast; the result has the inputs' dtype. The
+    gradient flows through all iterations and is finite at zero vectors.
+    """
+    dtype = _check(poses, weight, bias, rule, iterations, scale_over, backend)
+    wide = torch.promote_types(dtype, torch.float32)
+    with torch.autocast(poses.device.type, enabled=False):
+        v, c = Routing.apply(
+            poses.to(wide),
+            weight.to(wide),
+            None if bias is None else bias.to(wide),
+            Rule(rule, iterations, scale_over),
+        )
+    return Routed(v.to(dtype), c.transpose(1, 2).to(dtype) if couplings else None)
+
+
+def _check(
+    poses: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    rule: str,
+    iterations: int,
+    scale_over: str,
+    backend: str,
+) -> torch.dtype:
+    """Says in one sentence what does not fit; returns the dtype of the result."""
+    if poses.dim() != 3 or weight.dim() != 4:
+        raise InputError(
+            f"route takes poses (B, I, d) and weight (I, J, d, D), but got shapes {tuple(poses.shape)} and "
+            f"{tuple(weight.shape)}: reshape them."
+        )
+    I, J, d, D = weight.shape
+    if tuple(poses.shape[1:]) != (I, d):
+        raise InputError(
+            f"The weight is for {I} lower capsules of size {d}, but the poses hold {poses.shape[1]} of size "
+            f"{poses.shape[2]}: give poses of shape (B, {I}, {d})."
+        )
+    if J < 2:
+        raise InputError(
+            "Routing needs at least 2 upper capsules (J = 1 given): the scale t is undefined for one, so use "
+            "two capsules even for a yes-or-no question."
+        )
+    if bias is not None and tuple(bias.shape) != (J, D):
+        raise InputError(f"The bias must have the shape ({J}, {D}) of the upper capsules, not {tuple(bias.shape)}.")
+    dtype = torch.promote_types(poses.dtype, weight.dtype)
+    if bias is not None:
+        dtype = torch.promote_types(dtype, bias.dtype)
+    for name, tensor in (("poses", poses), ("weight", weight), ("bias", bias)):
+        if tensor is not None and not tensor.is_floating_point():
+            raise InputError(f"The {name} must be floating point, not {tensor.dtype}: convert with .float().")
+        if tensor is not None and tensor.device != poses.device:
+            raise InputError(f"The {name} is on {tensor.device} but the poses on {poses.device}: move one of them.")
+    _check_choice("rule", rule, get_args(RoutingRule))
+    _check_choice("scale_over", scale_over, get_args(ScaleOver))
+    _check_choice("backend", backend, get_args(Backend))
+    if backend == "triton":
+        raise InputError("This version has no Triton kernels for routing: use backend='auto' or 'torch'.")
+    if iterations < 1:
+        raise InputError(f"Routing needs at least 1 iteration, not {iterations}.")
+    return dtype
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
