@@ -1,0 +1,34 @@
+"""What every network checks of its configuration and its input."""
+
+from typing import Any
+
+from torch import Tensor
+
+from gammacaps.errors import InputError
+
+
+def check_input(images: Tensor, image_shape: tuple[int, int, int]) -> None:
+    """Images must be (B, C, H, W) of the shape that the network was made for."""
+    if images.dim() != 4 or tuple(images.shape[1:]) != image_shape:
+        channels, height, width = image_shape
+        raise InputError(
+            f"This network takes images of shape (B, {channels}, {height}, {width}), not {tuple(images.shape)}: "
+            "resize them or create a network with this image_shape."
+        )
+    if not images.is_floating_point():
+        raise InputError(f"Images must be floating point in [0, 1], not {images.dtype}: divide bytes by 255.")
+
+
+def check_counts(config: Any) -> None:
+    """Every number of a configuration must be positive, and there must be at least 2 capsules to choose from."""
+    for name, value in vars(config).items():
+        numbers = value if isinstance(value, tuple) else (value,)
+        if any(isinstance(n, int) and not isinstance(n, bool) and n < 1 for n in numbers):
+            raise InputError(f"{name} must be at least 1, not {value}.")
+    if config.classes < 2:
+        raise InputError(
+            f"A network needs at least 2 classes, not {config.classes}: use two class capsules even for a "
+            "yes-or-no question, since routing to one capsule is undefined."
+        )
+    if any(count < 2 for count in getattr(config, "hidden", ())):
+        raise InputError("Each hidden layer needs at least 2 capsules: routing to one capsule is undefined.")

@@ -1,0 +1,102 @@
+"""The paper's network: an encoder, primary capsules, hidden routed capsules, class capsules, a decoder."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from gammacaps.errors import InputError
+from gammacaps.models.checks import check_counts, check_input
+from gammacaps.models.parse import Parse
+from gammacaps.names import RoutingRule, ScaleOver
+from gammacaps.nn import Convolution, Decoder, PrimaryCapsules, RoutedCapsules
+from gammacaps.ops import length
+
+
+@dataclass(frozen=True)
+class GammaCapsConfig:
+    """The shape of a `GammaCapsNet`; the defaults are the paper's."""
+
+    image_shape: tuple[int, int, int] = (1, 28, 28)
+    classes: int = 10
+    filters: int = 256
+    kernel: int = 9
+    stride: int = 1
+    primary_types: int = 32
+    primary_size: int = 8
+    primary_kernel: int = 9
+    primary_stride: int = 2
+    hidden: tuple[int, ...] = (32,)  # capsules in each hidden routed layer
+    hidden_size: int = 8
+    class_size: int = 16
+    routing: RoutingRule = "sda"
+    iterations: int = 3
+    scale_over: ScaleOver = "capsule"
+    routing_bias: bool = True
+    decoder: tuple[int, ...] = (512, 1024)  # widths of its layers; () for no decoder
+
+
+class GammaCapsNet(nn.Module):
+    """`model(images)` gives the lengths of the class capsules, `model.parse(images)` all capsules and couplings."""
+
+    architecture: ClassVar = "gamma"
+    loss: ClassVar = "margin"
+
+    def __init__(self, config: GammaCapsConfig) -> None:
+        super().__init__()
+        check_counts(config)
+        self.config = config
+        channels, height, width = config.image_shape
+        convolution = Convolution(channels, config.filters, config.kernel, config.stride)
+        self.encoder = nn.Sequential(convolution, nn.ReLU())
+        self.primary = PrimaryCapsules(
+            config.filters,
+            config.primary_types,
+            config.primary_size,
+            config.primary_kernel,
+            config.primary_stride,
+        )
+        # The grid of primary capsules follows from the image.
+        rows, columns = self.primary.convolution.grid(*convolution.grid(height, width))
+        self.primary_grid = (rows, columns)
+        counts = (rows * columns * config.primary_types, *config.hidden, config.classes)
+        sizes = (config.primary_size, *[config.hidden_size] * len(config.hidden), config.class_size)
+        self.routed = nn.ModuleList(
+            RoutedCapsules(
+                counts[l],
+                counts[l + 1],
+                sizes[l],
+                sizes[l + 1],
+                rule=config.routing,
+                iterations=config.iterations,
+                scale_over=config.scale_over,
+                bias=config.routing_bias,
+            )
+            for l in range(len(counts) - 1)
+        )
+        self.layers = ("primary", *(f"hidden {l + 1}" for l in range(len(config.hidden))), "class")
+        self.decoder = (
+            Decoder(config.classes, config.class_size, config.decoder, config.image_shape) if config.decoder else None
+        )
+
+    def forward(self, images: Tensor) -> Float[Tensor, "B N"]:
+        return self.parse(images, couplings=False).scores
+
+    def parse(self, images: Tensor, *, couplings: bool = True) -> Parse:
+        """Poses, activations, couplings and scores of all layers."""
+        check_input(images, self.config.image_shape)
+        poses = [self.primary(self.encoder(images))]
+        coupled: list[Tensor | None] = []
+        for layer in self.routed:
+            routed = layer(poses[-1], couplings)
+            poses.append(routed.poses)
+            coupled.append(routed.couplings)
+        activations = tuple(length(p) for p in poses)
+        return Parse(self.layers, tuple(poses), activations, tuple(coupled), (None,) * len(coupled), activations[-1])
+
+    def reconstruct(self, parse: Parse, labels: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B C H W"]:
+        """The decoder's image from the class capsule of `labels`, or from the longest where there are none."""
+        if self.decoder is None:
+            raise InputError("This network has no decoder: create it with decoder=(512, 1024).")
+        return self.decoder(parse.poses[-1], parse.scores.argmax(-1) if labels is None else labels)

@@ -1,0 +1,84 @@
+"""Networks by name: `create`, and the way a network's configuration is written and read."""
+
+import dataclasses
+import difflib
+from typing import Any, TypeAlias, get_args, get_origin
+
+from gammacaps.errors import InputError
+from gammacaps.models.cnn import CNN, CNNConfig
+from gammacaps.models.gamma import GammaCapsConfig, GammaCapsNet
+from gammacaps.models.matrix import MatrixCapsConfig, MatrixCapsNet
+
+Model: TypeAlias = GammaCapsNet | MatrixCapsNet | CNN
+CapsuleModel: TypeAlias = GammaCapsNet | MatrixCapsNet
+
+ARCHITECTURES: dict[str, tuple[type[Any], type[Any]]] = {
+    "gamma": (GammaCapsNet, GammaCapsConfig),
+    "matrix": (MatrixCapsNet, MatrixCapsConfig),
+    "cnn": (CNN, CNNConfig),
+}
+
+PRESETS: dict[str, Any] = {
+    "paper": GammaCapsConfig(),
+    # About 30 times fewer operations than the paper's, for a CPU.
+    "small": GammaCapsConfig(filters=32, primary_types=8, hidden=(16,), decoder=(128, 256)),
+    "matrix": MatrixCapsConfig(),
+    "cnn": CNNConfig(),
+}
+
+
+def create(preset: str = "paper", **overrides: Any) -> Model:
+    """A new network by the name of its preset, with fields of its configuration changed.
+
+    create("paper", classes=5, image_shape=(3, 32, 32), routing="rba")
+    """
+    if preset not in PRESETS:
+        raise InputError(_unknown("preset", preset, PRESETS))
+    config = PRESETS[preset]
+    return from_config({"architecture": _architecture_of(config), **dataclasses.asdict(config), **overrides})
+
+
+def to_config(model: Model) -> dict[str, Any]:
+    """A network's configuration as plain values, with the name of its architecture."""
+    return {"architecture": model.architecture, **dataclasses.asdict(model.config)}
+
+
+def from_config(values: dict[str, Any]) -> Model:
+    """The network (with new weights) that `to_config` described."""
+    fields = dict(values)
+    architecture = fields.pop("architecture", None)
+    if architecture not in ARCHITECTURES:
+        raise InputError(_unknown("architecture", str(architecture), ARCHITECTURES))
+    network, config = ARCHITECTURES[architecture]
+    known = {field.name: field.type for field in dataclasses.fields(config)}
+    for name in fields:
+        if name not in known:
+            raise InputError(_unknown(f"field of a {architecture} network's configuration", name, known))
+    model: Model = network(config(**{name: _checked(name, value, known[name]) for name, value in fields.items()}))
+    return model
+
+
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    """The value as its field's type, lists becoming tuples; numbers that are no whole numbers are refused."""
+    if get_origin(kind) is tuple:
+        kinds = get_args(kind)
+        values = tuple(value) if isinstance(value, list | tuple) else None
+        if values is not None and (kinds[-1] is ... or len(values) == len(kinds)):
+            return tuple(_checked(name, v, int) for v in values)
+    elif kind in (int, bool):
+        if type(value) is kind:
+            return value
+    elif value in get_args(kind):
+        return value
+    expected = "one of " + ", ".join(map(repr, get_args(kind))) if isinstance(value, str) else f"of type {kind}"
+    raise InputError(f"{name} must be {expected}, not {value!r}.")
+
+
+def _architecture_of(config: Any) -> str:
+    return next(name for name, (_, kind) in ARCHITECTURES.items() if isinstance(config, kind))
+
+
+def _unknown(what: str, name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"There is no {what} named {name!r}{hint}: choose from {', '.join(known)}."
