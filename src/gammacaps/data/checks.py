@@ -1,0 +1,110 @@
+"""What images, labels and choices must be; all else gets an `InputError` that names the first offence."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from gammacaps.errors import InputError
+
+Size = int | Sequence[int] | None
+"""An image size as users give it: None (the data's own), one number for a square, or (H, W)."""
+
+WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+LARGEST_SIDE = 4096  # a typing slip such as 280000 should not end as a failed allocation
+
+
+def check_images(
+    images: object, labels: object = None, classes: int | None = None, *, where: str = "The images"
+) -> None:
+    """Check that images are floats (N, C, H, W) in [0, 1] and labels integers (N,) in [0, classes).
+
+    `where` opens the error's sentence, so that a reader of files can name the file.
+    """
+    if not isinstance(images, Tensor):
+        raise InputError(
+            f"{where}: expected a float tensor (N, C, H, W), got a {type(images).__name__}; "
+            "convert it, for example by torch.as_tensor(array)."
+        )
+    if not images.is_floating_point():
+        raise InputError(
+            f"{where}: expected floats in [0, 1], got {images.dtype}; bytes become that by images.float() / 255."
+        )
+    if images.ndim != 4:
+        raise InputError(
+            f"{where}: expected the four dimensions (N, C, H, W), got the shape {tuple(images.shape)}; "
+            "one image gets a batch dimension by image[None], a grey one its channel by images[:, None]."
+        )
+    if images.numel() == 0:
+        raise InputError(f"{where}: there are no pixels in the shape {tuple(images.shape)}; give one image at least.")
+    low, high = images.detach().aminmax()
+    # Written so that NaN, which aminmax passes on, fails too.
+    if not (low >= 0 and high <= 1):
+        _raise_first_offence(images.detach(), where)
+    if labels is not None:
+        check_labels(labels, len(images), classes, where=where)
+
+
+def check_labels(labels: object, count: int, classes: int | None = None, *, where: str = "The images") -> None:
+    """Check that labels are `count` integers, none negative, all below `classes` if that is given."""
+    if not isinstance(labels, Tensor) or labels.dtype not in WHOLE:
+        kind = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
+        raise InputError(f"{where}: labels must be a tensor of whole numbers, got {kind}; use labels.long().")
+    if labels.shape != (count,):
+        raise InputError(
+            f"{where}: {count} images need labels of the shape ({count},), got {tuple(labels.shape)}; "
+            "give each image one class number."
+        )
+    wrong = labels < 0
+    if classes is not None:
+        wrong = wrong | (labels >= classes)
+    if wrong.any():
+        first = int(wrong.nonzero()[0])
+        allowed = "0 or more" if classes is None else f"from 0 to {classes - 1}"
+        raise InputError(
+            f"{where}: label {first} is {int(labels[first])}, but class numbers go {allowed}; "
+            "correct it or leave that image out."
+        )
+
+
+def check_choice(what: str, value: str, known: Iterable[str], *, also: str = "") -> None:
+    """Check that `value` is one of `known`; the error lists them and names the nearest spelling."""
+    known = tuple(known)
+    if value in known:
+        return
+    near = difflib.get_close_matches(str(value).lower(), known, n=1)
+    guess = f" (did you mean '{near[0]}'?)" if near else ""
+    raise InputError(f"There is no {what} '{value}'{guess}: use one of {', '.join(known)}{also}.")
+
+
+def check_size(size: Size) -> tuple[int, int] | None:
+    """A user's size as (H, W), None staying None."""
+    if size is None:
+        return None
+    try:
+        sides = (size, size) if isinstance(size, int) else tuple(size)
+    except TypeError:  # such as 28.0
+        sides = ()
+    if len(sides) != 2 or not all(type(side) is int and 1 <= side <= LARGEST_SIDE for side in sides):
+        raise InputError(
+            f"The size {size!r} is not an image size: give one number or (height, width), "
+            f"each from 1 to {LARGEST_SIDE}."
+        )
+    return sides[0], sides[1]
+
+
+def _raise_first_offence(images: Tensor, where: str) -> None:
+    wrong = ~((images >= 0) & (images <= 1))
+    index = int(wrong.flatten(1).any(1).nonzero()[0])
+    channel, row, column = wrong[index].nonzero()[0].tolist()
+    value = images[index, channel, row, column]
+    remedy = (
+        "scale them, bytes by dividing by 255, normalised images by undoing the normalisation"
+        if torch.isfinite(value)
+        else "mend that image or leave it out"
+    )
+    raise InputError(
+        f"{where}: image {index} is {value.item():g} at channel {channel}, row {row}, column {column}, "
+        f"but pixels must be finite and within [0, 1]; {remedy}."
+    )

@@ -1,0 +1,159 @@
+"""Own data as a folder of image files, one sub-folder a class."""
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from PIL import Image, UnidentifiedImageError
+
+from gammacaps.data.dataset import DataSet
+from gammacaps.data.pixels import to_unit
+from gammacaps.data.split import held_out, rank_in_class
+from gammacaps.errors import InputError
+
+GREY_MODES = frozenset({"1", "L", "LA", "La"})
+COLOUR_MODES = frozenset({"P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV", "LAB"})
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Image files with their labels, in the order in which they are read."""
+
+    paths: list[Path]
+    labels: list[int]
+
+
+def read_folder(folder: Path, split: str, size: tuple[int, int] | None, name: str) -> DataSet:
+    """One split of `folder/<class>/<image>` or `folder/{train,test}/<class>/<image>`.
+
+    Without `train` and `test`, every fifth image of each class, in order of name, is for testing. Images are
+    grey if all files of both splits are, else RGB, without their alpha channel; all are of one size unless
+    `size` is given.
+    """
+    class_names, train, test = list_folder(folder)
+    grey = _survey([*train.paths, *test.paths], size)
+    chosen = _mixed(train if split == "train" else test)
+    pixels = (_decode(path, grey) for path in chosen.paths)
+    if size is None:
+        images = to_unit(np.stack(list(pixels)), None)
+    else:
+        images = torch.cat([to_unit(each[None], size) for each in pixels])
+    return DataSet(images, torch.tensor(chosen.labels), class_names, name, str(folder))
+
+
+def list_folder(folder: Path) -> tuple[tuple[str, ...], Listing, Listing]:
+    """The class names and the files of the training and the test split."""
+    below = {path.name for path in _subfolders(folder)}
+    # Both are needed: "train" alone may be the class beside "bus" and "car".
+    if {"train", "test"} <= below:
+        class_names, train = _list_classes(folder / "train")
+        test_names, test = _list_classes(folder / "test")
+        if class_names != test_names:
+            odd = sorted(set(class_names) ^ set(test_names))
+            raise InputError(
+                f"{folder} has different classes in train and test: only one of them has {', '.join(odd)}; "
+                "give both the same sub-folders."
+            )
+        return class_names, train, test
+    if below in ({"train"}, {"test"}):
+        raise InputError(
+            f"{folder} has a {below.pop()} folder only: add the other of train and test, "
+            "or name the folder in which the class folders are."
+        )
+    class_names, files = _list_classes(folder)
+    testing = held_out(np.array(files.labels), class_names, str(folder))
+    return class_names, _where(files, ~testing), _where(files, testing)
+
+
+def _list_classes(folder: Path) -> tuple[tuple[str, ...], Listing]:
+    class_folders = _subfolders(folder)
+    if len(class_folders) < 2:
+        found = f"only one class folder, {class_folders[0].name}" if class_folders else "no class folders"
+        raise InputError(f"{folder} has {found}: make one sub-folder a class, two at least, with its images in it.")
+    endings = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    paths: list[Path] = []
+    labels: list[int] = []
+    for label, class_folder in enumerate(class_folders):
+        images = [path for path in _visible(class_folder) if path.suffix.lower() in endings]
+        if not images:
+            raise InputError(f"The class folder {class_folder} has no images in it: add some, or remove the folder.")
+        paths += images
+        labels += [label] * len(images)
+    return tuple(path.name for path in class_folders), Listing(paths, labels)
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    return [path for path in _visible(folder) if path.is_dir()]
+
+
+def _visible(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise InputError(f"{folder} can't be read ({error.strerror}): check the path and its permissions.") from error
+
+
+def _where(files: Listing, keep: np.ndarray) -> Listing:
+    index = np.flatnonzero(keep)
+    return Listing([files.paths[i] for i in index], [files.labels[i] for i in index])
+
+
+def _mixed(files: Listing) -> Listing:
+    """The first image of each class, then the second of each: so the first n images are a fair sample."""
+    labels = np.array(files.labels)
+    order = np.lexsort((labels, rank_in_class(labels)))
+    return Listing([files.paths[i] for i in order], [files.labels[i] for i in order])
+
+
+def _survey(paths: list[Path], size: tuple[int, int] | None) -> bool:
+    """Whether all images are grey, from their headers alone; checks that they are of one size if need be."""
+    grey = True
+    first_size: tuple[int, int] | None = None
+    for path in paths:
+        with _opened(path) as image:
+            grey = grey and image.mode in GREY_MODES
+            if image.mode not in GREY_MODES | COLOUR_MODES:
+                raise InputError(
+                    f"{path} has pixels of Pillow's mode {image.mode}, whose range is not known: "
+                    "save it as 8-bit grey or RGB."
+                )
+            first_size = first_size or image.size
+            if size is None and image.size != first_size:
+                raise InputError(
+                    f"{path} is {_by(image.size)} pixels (width x height), but {paths[0]} is "
+                    f"{_by(first_size)}: give a size, to which all are resized."
+                )
+    return grey
+
+
+def _decode(path: Path, grey: bool) -> UInt8[np.ndarray, "C H W"]:
+    with _opened(path) as image:
+        try:
+            # A palette's transparency is understood only on the way over RGBA.
+            image = image.convert("RGBA") if image.mode in ("P", "PA") else image
+            pixels = np.array(image.convert("L" if grey else "RGB"))
+        # Damaged files raise almost anything, from SyntaxError to struct.error, by their format.
+        except Exception as error:
+            raise _broken(path, error) from error
+    return pixels[None] if grey else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def _opened(path: Path) -> Image.Image:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            return Image.open(path)
+        except Exception as error:
+            raise _broken(path, error) from error
+
+
+def _broken(path: Path, error: Exception) -> InputError:
+    cause = "its content is of no known image format" if isinstance(error, UnidentifiedImageError) else error
+    return InputError(f"The image {path} can't be read ({cause}): mend it or remove it.")
+
+
+def _by(size: tuple[int, int]) -> str:
+    return f"{size[0]} x {size[1]}"

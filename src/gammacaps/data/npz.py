@@ -1,0 +1,124 @@
+"""Own data in one `.npz` file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Int64, UInt8
+
+from gammacaps.data.archive import read_arrays
+from gammacaps.data.checks import check_images
+from gammacaps.data.dataset import DataSet
+from gammacaps.data.pixels import to_unit
+from gammacaps.data.split import held_out
+from gammacaps.errors import InputError
+
+SPLIT_KEYS = ("train_images", "train_labels", "test_images", "test_labels")
+PLAIN_KEYS = ("images", "labels")
+MOST_CLASSES = 2**16  # a larger label is an identity number, not a class number
+
+Pixels = UInt8[np.ndarray, "N C H W"] | Float32[np.ndarray, "N C H W"]
+
+
+def read_npz(path: Path, split: str, size: tuple[int, int] | None, name: str) -> DataSet:
+    """One split of a file with `train_images, train_labels, test_images, test_labels`, or `images, labels`.
+
+    Images are bytes or floats in [0, 1], of the shape (N, H, W), (N, C, H, W) or (N, H, W, 1 or 3); labels
+    are integers (N,) that count from 0. An optional `class_names` holds a string a class. Without a split,
+    every fifth image of each class, in order of index, is for testing.
+    """
+    arrays = read_arrays(path)
+    has_split = any(key in arrays for key in SPLIT_KEYS)
+    keys = SPLIT_KEYS if has_split else PLAIN_KEYS
+    missing = [key for key in keys if key not in arrays]
+    if missing:
+        raise InputError(
+            f"{path} lacks {', '.join(missing)} (it holds {', '.join(arrays) or 'nothing'}): "
+            f"store the arrays {', '.join(SPLIT_KEYS)}, or {' and '.join(PLAIN_KEYS)}."
+        )
+    pixels = {key: _pixels(arrays[key], f"{key} of {path}") for key in keys if key.endswith("images")}
+    labels = {key: _labels(arrays[key], f"{key} of {path}") for key in keys if key.endswith("labels")}
+    class_names = _class_names(arrays.get("class_names"), labels, path)
+    for image_key, label_key in zip(pixels, labels, strict=True):
+        if len(pixels[image_key]) != len(labels[label_key]):
+            raise InputError(
+                f"{path} has {len(pixels[image_key])} {image_key} but {len(labels[label_key])} {label_key}: "
+                "give each image one label."
+            )
+
+    if has_split:
+        _check_same_shape(pixels["train_images"], pixels["test_images"], size, path)
+        chosen, target = pixels[f"{split}_images"], labels[f"{split}_labels"]
+    else:
+        testing = held_out(labels["labels"], class_names, str(path))
+        keep = testing if split == "test" else ~testing
+        chosen, target = pixels["images"][keep], labels["labels"][keep]
+    return DataSet(to_unit(chosen, size), torch.from_numpy(target), class_names, name, str(path))
+
+
+def _pixels(array: np.ndarray, where: str) -> Pixels:
+    """Images as (N, C, H, W), bytes or floats that were checked."""
+    if array.dtype != np.uint8 and array.dtype.kind != "f":
+        raise InputError(f"{where} have the dtype {array.dtype}: store bytes (uint8, 0 to 255) or floats in [0, 1].")
+    if array.ndim == 3:
+        array = array[:, None]
+    elif array.ndim == 4 and array.shape[3] in (1, 3) and array.shape[1] not in (1, 3):
+        array = array.transpose(0, 3, 1, 2)
+    # A "channel" count above a side of the image is a height whose channels stand in an unknown place.
+    if array.ndim != 4 or (array.shape[1] > min(array.shape[2:]) and array.shape[1] not in (1, 3)):
+        raise InputError(
+            f"{where} have the shape {array.shape}: store (N, H, W), (N, C, H, W), or (N, H, W, C) with C 1 or 3."
+        )
+    if array.size == 0:
+        raise InputError(f"{where} have no pixels (shape {array.shape}): store one image at least.")
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    with np.errstate(over="ignore"):  # what overflows becomes inf, which the check names
+        floats = np.ascontiguousarray(array, np.float32)
+    check_images(torch.from_numpy(floats), where=where)
+    return floats
+
+
+def _labels(array: np.ndarray, where: str) -> Int64[np.ndarray, "N"]:
+    if array.dtype.kind not in "iu":
+        raise InputError(
+            f"{where} have the dtype {array.dtype}: store whole numbers, for example labels.astype('int64')."
+        )
+    if array.ndim != 1:
+        raise InputError(
+            f"{where} have the shape {array.shape}: store one class number an image, shape (N,); "
+            "one-hot rows become that by labels.argmax(1)."
+        )
+    wrong = (array < 0) | (array >= MOST_CLASSES)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{where}: label {first} is {array[first]}, which is no class number: number the classes 0, 1, 2, and on."
+        )
+    return array.astype(np.int64)
+
+
+def _class_names(given: np.ndarray | None, labels: Mapping[str, Int64[np.ndarray, "_"]], path: Path) -> tuple[str, ...]:
+    classes = 1 + max(int(each.max(initial=-1)) for each in labels.values())
+    if given is not None:
+        if given.dtype.kind != "U" or given.ndim != 1:
+            raise InputError(f"class_names of {path} is not a list of strings: store numpy.array(['cat', 'dog']).")
+        if len(given) < classes:
+            raise InputError(
+                f"class_names of {path} has {len(given)} names, but the labels go up to {classes - 1}: "
+                f"name all {classes} classes."
+            )
+        classes = len(given)
+    if classes < 2:
+        raise InputError(f"{path} has only one class: a classifier needs two at least, numbered 0 and 1.")
+    return tuple(map(str, given if given is not None else range(classes)))
+
+
+def _check_same_shape(train: np.ndarray, test: np.ndarray, size: tuple[int, int] | None, path: Path) -> None:
+    same = train.shape[1] == test.shape[1] and (size is not None or train.shape == (len(train), *test.shape[1:]))
+    if not same:
+        raise InputError(
+            f"{path} has training images of the shape {train.shape[1:]} and test images of {test.shape[1:]} "
+            "(channels, height, width): store both alike, or give a size if only that differs."
+        )
