@@ -1,5 +1,8 @@
 """The one error that a user of gammacaps is meant to read."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class InputError(ValueError):
     """Something that was given can't be used.
@@ -7,3 +10,13 @@ class InputError(ValueError):
     Its text is one sentence that says what is wrong, where, and what to do. The command line prints it
     without a traceback and exits with status 2.
     """
+
+
+def check_choice(what: str, value: object, known: Iterable[str], *, also: str = "") -> None:
+    """Check that `value` is one of `known`; the error lists them and names the nearest spelling."""
+    known = tuple(known)
+    if value in known:
+        return
+    near = difflib.get_close_matches(str(value).lower(), known, n=1)
+    guess = f" (did you mean '{near[0]}'?)" if near else ""
+    raise InputError(f"There is no {what} '{value}'{guess}: use one of {', '.join(known)}{also}.")

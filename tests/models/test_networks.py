@@ -146,7 +146,7 @@ def reconstruct_without_decoder():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: create("papre"), "no preset named 'papre' .did you mean 'paper'"),
+        (lambda: create("papre"), "no preset 'papre' .did you mean 'paper'"),
         (lambda: create("small", clases=3), "'clases' .did you mean 'classes'"),
         (lambda: create("small", classes=1), "at least 2 classes"),
         (lambda: create("small", hidden=(1,)), "at least 2 capsules"),

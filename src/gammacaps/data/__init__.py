@@ -6,13 +6,13 @@ from jaxtyping import Float32, Int64
 from torch import Tensor
 
 from gammacaps.data import registry
-from gammacaps.data.checks import Size, check_choice, check_images, check_size
+from gammacaps.data.checks import Size, check_images, check_size
 from gammacaps.data.dataset import DataSet
 from gammacaps.data.folders import read_folder
 from gammacaps.data.named import VIEWS, read_named
 from gammacaps.data.npz import read_npz
 from gammacaps.data.resize import area_resize
-from gammacaps.errors import InputError
+from gammacaps.errors import InputError, check_choice
 
 __all__ = ["DataSet", "area_resize", "check_images", "find", "load_data", "load_set", "names"]
 

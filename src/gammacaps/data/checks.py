@@ -1,7 +1,6 @@
 """What images, labels and choices must be; all else gets an `InputError` that names the first offence."""
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -66,16 +65,6 @@ def check_labels(labels: object, count: int, classes: int | None = None, *, wher
             f"{where}: label {first} is {int(labels[first])}, but class numbers go {allowed}; "
             "correct it or leave that image out."
         )
-
-
-def check_choice(what: str, value: str, known: Iterable[str], *, also: str = "") -> None:
-    """Check that `value` is one of `known`; the error lists them and names the nearest spelling."""
-    known = tuple(known)
-    if value in known:
-        return
-    near = difflib.get_close_matches(str(value).lower(), known, n=1)
-    guess = f" (did you mean '{near[0]}'?)" if near else ""
-    raise InputError(f"There is no {what} '{value}'{guess}: use one of {', '.join(known)}{also}.")
 
 
 def check_size(size: Size) -> tuple[int, int] | None:

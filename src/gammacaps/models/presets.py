@@ -1,10 +1,9 @@
 """Networks by name: `create`, and the way a network's configuration is written and read."""
 
 import dataclasses
-import difflib
 from typing import Any, TypeAlias, get_args, get_origin
 
-from gammacaps.errors import InputError
+from gammacaps.errors import InputError, check_choice
 from gammacaps.models.cnn import CNN, CNNConfig
 from gammacaps.models.gamma import GammaCapsConfig, GammaCapsNet
 from gammacaps.models.matrix import MatrixCapsConfig, MatrixCapsNet
@@ -32,8 +31,7 @@ def create(preset: str = "paper", **overrides: Any) -> Model:
 
     create("paper", classes=5, image_shape=(3, 32, 32), routing="rba")
     """
-    if preset not in PRESETS:
-        raise InputError(_unknown("preset", preset, PRESETS))
+    check_choice("preset", preset, PRESETS)
     config = PRESETS[preset]
     return from_config({"architecture": _architecture_of(config), **dataclasses.asdict(config), **overrides})
 
@@ -47,13 +45,11 @@ def from_config(values: dict[str, Any]) -> Model:
     """The network (with new weights) that `to_config` described."""
     fields = dict(values)
     architecture = fields.pop("architecture", None)
-    if architecture not in ARCHITECTURES:
-        raise InputError(_unknown("architecture", str(architecture), ARCHITECTURES))
+    check_choice("architecture", architecture, ARCHITECTURES)
     network, config = ARCHITECTURES[architecture]
     known = {field.name: field.type for field in dataclasses.fields(config)}
     for name in fields:
-        if name not in known:
-            raise InputError(_unknown(f"field of a {architecture} network's configuration", name, known))
+        check_choice(f"field of a {architecture} network's configuration", name, known)
     model: Model = network(config(**{name: _checked(name, value, known[name]) for name, value in fields.items()}))
     return model
 
@@ -76,9 +72,3 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
 
 def _architecture_of(config: Any) -> str:
     return next(name for name, (_, kind) in ARCHITECTURES.items() if isinstance(config, kind))
-
-
-def _unknown(what: str, name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"There is no {what} named {name!r}{hint}: choose from {', '.join(known)}."

@@ -5,7 +5,7 @@ from typing import NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from gammacaps.errors import InputError
+from gammacaps.errors import InputError, check_choice
 from gammacaps.names import Backend, RoutingRule, ScaleOver
 from gammacaps.ops.adjoint import Routing, Rule
 
@@ -92,16 +92,11 @@ def _check(
             raise InputError(f"The {name} must be floating point, not {tensor.dtype}: convert with .float().")
         if tensor is not None and tensor.device != poses.device:
             raise InputError(f"The {name} is on {tensor.device} but the poses on {poses.device}: move one of them.")
-    _check_choice("rule", rule, get_args(RoutingRule))
-    _check_choice("scale_over", scale_over, get_args(ScaleOver))
-    _check_choice("backend", backend, get_args(Backend))
+    check_choice("rule", rule, get_args(RoutingRule))
+    check_choice("scale_over", scale_over, get_args(ScaleOver))
+    check_choice("backend", backend, get_args(Backend))
     if backend == "triton":
         raise InputError("This version has no Triton kernels for routing: use backend='auto' or 'torch'.")
     if iterations < 1:
         raise InputError(f"Routing needs at least 1 iteration, not {iterations}.")
     return dtype
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")

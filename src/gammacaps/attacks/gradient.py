@@ -1,0 +1,137 @@
+"""Attacks that follow the gradient of the image: FGSM and PGD, on any torch classifier."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from gammacaps.attacks.balls import BALLS
+from gammacaps.attacks.losses import AttackLoss, loss_of
+from gammacaps.data import check_images
+from gammacaps.errors import InputError, check_choice
+
+Classifier = Callable[[Tensor], Tensor]
+
+
+def fgsm(
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    eps: float,
+    loss: str | AttackLoss = "margin",
+    norm: str = "linf",
+    targets: Tensor | None = None,
+) -> Tensor:
+    """One step of size eps along the gradient's sign (its direction for L2): the fast gradient sign method."""
+    return pgd(
+        model,
+        images,
+        labels,
+        eps=eps,
+        step=eps,
+        steps=1,
+        random_start=False,
+        loss=loss,
+        norm=norm,
+        targets=targets,
+    )
+
+
+def pgd(
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    eps: float,
+    step: float = 0.01,
+    steps: int = 40,
+    random_start: bool = True,
+    restarts: int = 1,
+    loss: str | AttackLoss = "margin",
+    norm: str = "linf",
+    targets: Tensor | None = None,
+    until_broken: bool = False,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Projected gradient descent: images (B, C, H, W) moved to where the loss is large, within eps and [0, 1].
+
+    Args:
+        model: gives scores (B, N) for images; its weights are frozen while it is attacked.
+        eps: the radius of the ball, in the norm "linf" or "l2".
+        step, steps: the length and number of the steps uphill.
+        restarts: how often to start again from another random point; the worst result of each image is kept.
+        loss: "margin", "ce", "ce-log", "dlr", or a function of scores (B, N) and labels (B,) to (B,).
+        targets: classes (B,) that the images shall be taken for, instead of any wrong one.
+        until_broken: leave an image alone once it is broken: faster for evaluation, too weak for training.
+        generator: the source of the random starts.
+    """
+    check_images(images, labels)
+    check_choice("norm", norm, BALLS)
+    _check_numbers(eps, step, steps, restarts)
+    ascended = loss_of(loss)
+    goal = labels if targets is None else targets
+    sign = 1 if targets is None else -1
+
+    def rate(points: Tensor, goal: Tensor) -> tuple[Tensor, Tensor]:
+        scores = model(points)
+        broken = (scores.argmax(dim=1) == goal) == (targets is not None)
+        return sign * ascended(scores, goal), broken
+
+    ball = BALLS[norm](images.detach(), eps)
+    result = images.detach().clone()
+    worst = torch.full_like(result[:, 0, 0, 0], -torch.inf)
+    alive = torch.arange(len(images), device=images.device)  # the images still worked on
+    with frozen(model):
+        for _ in range(restarts):
+            points = ball.start(generator) if random_start else ball.images
+            for _ in range(steps):
+                points = points.detach().requires_grad_()
+                with torch.enable_grad():
+                    value, broken = rate(points, goal[alive])
+                    (gradient,) = torch.autograd.grad(value.sum(), points)
+                points = points.detach()
+                if until_broken and broken.any():
+                    result[alive[broken]] = points[broken]
+                    alive, points, gradient, ball = alive[~broken], points[~broken], gradient[~broken], ball.of(~broken)
+                    if len(alive) == 0:
+                        return result
+                # A gradient that is not a number moves nothing, so that the result stays an image.
+                points = ball.project(ball.step(points, gradient.nan_to_num(), step))
+            if restarts == 1 and not until_broken:
+                return points
+            with torch.no_grad():
+                value, broken = rate(points, goal[alive])
+            # A broken image stays broken: it gives way only to another broken one that is worse.
+            value = value.to(worst.dtype) + torch.where(broken, 1e6, 0)
+            better = value > worst[alive]
+            result[alive[better]], worst[alive[better]] = points[better], value[better]
+            if until_broken:
+                alive, ball = alive[~broken], ball.of(~broken)
+                if len(alive) == 0:
+                    return result
+    return result
+
+
+@contextlib.contextmanager
+def frozen(model: Classifier) -> Iterator[None]:
+    """No weight of the model asks for a gradient inside the block, so none is computed for an attack."""
+    parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
+    learning = [p for p in parameters if p.requires_grad]
+    for parameter in learning:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in learning:
+            parameter.requires_grad_(True)
+
+
+def _check_numbers(eps: float, step: float, steps: int, restarts: int) -> None:
+    if not 0 <= eps < float("inf"):
+        raise InputError(f"An attack's eps must be 0 or more, not {eps}.")
+    if not 0 <= step < float("inf"):
+        raise InputError(f"An attack's step must be 0 or more, not {step}.")
+    if steps < 1 or restarts < 1:
+        raise InputError(f"An attack needs at least 1 step and 1 restart, not {steps} and {restarts}.")
