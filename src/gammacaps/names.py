@@ -5,3 +5,6 @@ from typing import Literal
 RoutingRule = Literal["sda", "rba"]
 ScaleOver = Literal["capsule", "batch"]
 Backend = Literal["auto", "torch", "triton"]
+PresetName = Literal["paper", "small", "matrix", "cnn"]
+AttackLossName = Literal["margin", "ce", "ce-log", "dlr"]
+Schedule = Literal["constant", "cosine", "decay"]

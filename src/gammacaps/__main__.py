@@ -1,0 +1,5 @@
+"""`python -m gammacaps` is the command line."""
+
+from gammacaps.cli import main
+
+main()

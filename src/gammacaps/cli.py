@@ -1,0 +1,197 @@
+"""The command line: one short function a verb. Torch is imported inside the verbs, so that help is instant."""
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from gammacaps.errors import InputError
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.training.config import TrainConfig, read_config_file
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a network into a run's folder, under attack or on clean images."""
+
+    train: TrainConfig = field(default_factory=TrainConfig)
+    out: Path | None = None
+    """The run's folder; without it, one named by the options under runs/."""
+    config: Path | None = None
+    """A .json or .toml file of these options, or a run's config.json; options given beside it win."""
+    resume: Path | None = None
+    """Go on with this run instead, to the very weights of an unbroken one; --steps or --minutes lengthen it."""
+    overwrite: bool = False
+    """Replace the run's folder if it exists."""
+    json: bool = False
+    """Print the metrics as JSON lines on standard output."""
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Measure a run: accuracy clean and under attack, T and D, confusion; writes results.json."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder."""
+    evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    json: bool = False
+    """Print results.json instead of a table."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Say which data sets there are, or look into one (downloading it if need be)."""
+
+    name: tyro.conf.Positional[str | None] = None
+    """A data set's name, an .npz file, or a folder of class folders."""
+    data_dir: str | None = None
+    """Folder in which the named data sets lie."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Train a small network under attack and one without, and show side by side what they are worth."""
+
+    out: Path = Path("runs/demo")
+    """Folder for the two runs and the picture; a demo that is there is replaced."""
+    minutes: float = 1.5
+    """Length of the training under attack; the other network gets as many steps."""
+    seed: int = 0
+    """Seed of both trainings."""
+
+
+def train(options: Train) -> None:
+    from gammacaps.training import loop
+
+    if options.resume is not None:
+        run = options.resume
+        lengths = {name: getattr(options.train, name) for name in ("steps", "epochs", "minutes")}
+        if dataclasses.replace(options, resume=None, json=False, train=TrainConfig()) != Train() or (
+            dataclasses.replace(options.train, steps=None, epochs=None, minutes=None) != TrainConfig()
+        ):
+            raise InputError(
+                "--resume goes on with the run's own options: give only --steps, --epochs or --minutes with it."
+            )
+        loop.resume(run, as_json=options.json, **lengths)
+    else:
+        run = options.out or Path("runs") / default_name(options.train)
+        loop.train(options.train, run, overwrite=options.overwrite, as_json=options.json)
+    if options.json:
+        print(json.dumps({"run": str(run)}))
+    else:
+        print(f"Saved in {run}. Measure it with: gammacaps evaluate {run}")
+
+
+def default_name(config: TrainConfig) -> str:
+    routing = f"-{config.routing}" if config.preset in ("paper", "small") else ""
+    kind = "robust" if config.robust else "standard"
+    return f"{Path(config.data).stem}-{config.preset}{routing}-{kind}-seed{config.seed}"
+
+
+def evaluate(options: Evaluate) -> None:
+    from gammacaps.evaluation.run import evaluate_run
+    from gammacaps.evaluation.table import table
+
+    results = evaluate_run(options.run, options.evaluate, quiet=options.json)
+    print(json.dumps(results) if options.json else table(results))
+    if not options.json:
+        print(f"\nWritten to {options.run / 'results.json'}")
+
+
+def data(options: Data) -> None:
+    from gammacaps.data.describe import describe, overview
+
+    facts, words = overview(options.data_dir) if options.name is None else describe(options.name, options.data_dir)
+    print(json.dumps(facts) if options.json else words)
+
+
+def demo(options: Demo) -> None:
+    from gammacaps.demo import run_demo
+
+    run_demo(options.out, minutes=options.minutes, seed=options.seed)
+
+
+VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
+    "train": (Train, train),
+    "evaluate": (Evaluate, evaluate),
+    "data": (Data, data),
+    "demo": (Demo, demo),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a verb; what a user did wrong is one sentence and exit status 2, an interruption is 130."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        run(arguments)
+    except InputError as error:
+        print(f"gammacaps: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("gammacaps: interrupted.", file=sys.stderr)
+        sys.exit(130)
+
+
+def run(arguments: list[str]) -> None:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(overview())
+        return
+    if arguments[0] == "--version":
+        import gammacaps
+
+        print(f"gammacaps {gammacaps.__version__}")
+        return
+    verb, *rest = arguments
+    if verb not in VERBS:
+        raise InputError(f"There is no command '{verb}': use one of {', '.join(VERBS)}, or see gammacaps --help.")
+    kind, function = VERBS[verb]
+    path = config_file(verb, rest)
+    options: Any = tyro.cli(
+        kind,
+        prog=f"gammacaps {verb}",
+        args=rest,
+        default=Train(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
+        config=(tyro.conf.OmitArgPrefixes,),
+    )
+    reuse_memory()
+    function(options)
+
+
+def overview() -> str:
+    lines = ["gammacaps: capsule networks that are robust to attack and that people can look inside", ""]
+    lines += [f"  gammacaps {verb:<10}{kind.__doc__}" for verb, (kind, _) in VERBS.items()]
+    return "\n".join([*lines, "", "gammacaps VERB --help shows a command's options."])
+
+
+def config_file(verb: str, arguments: list[str]) -> Path | None:
+    """The file that `train --config` names, read before the other options so that these win over it."""
+    if verb != "train":
+        return None
+    for place, argument in enumerate(arguments):
+        if argument == "--config" and place + 1 < len(arguments):
+            return Path(arguments[place + 1])
+        if argument.startswith("--config="):
+            return Path(argument.partition("=")[2])
+    return None
+
+
+def reuse_memory() -> None:
+    """Keeps freed memory in the process: given back and fetched again at each step, it costs half of a CPU's time."""
+    with contextlib.suppress(OSError, AttributeError):  # only the C library of GNU/Linux has this
+        libc = ctypes.CDLL("libc.so.6")
+        m_trim_threshold, m_mmap_threshold = -1, -3
+        libc.mallopt(m_mmap_threshold, 1 << 30)
+        libc.mallopt(m_trim_threshold, (1 << 31) - 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""The demo: two small networks on the embedded sample, one trained under attack and one not, side by side."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gammacaps.attacks import pgd
+from gammacaps.data import DataSet, load_set
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.evaluate import balanced
+from gammacaps.evaluation.run import evaluate_run
+from gammacaps.models import Model
+from gammacaps.training.config import TrainConfig
+from gammacaps.training.loop import METRICS, train
+
+EPS = 0.1
+EVALUATION = EvaluateConfig(eps=(0.05, EPS), limit=300, device="cpu")
+
+
+def run_demo(folder: Path, *, minutes: float, seed: int) -> None:
+    """Trains, measures and draws; ends with a table and where everything lies."""
+    started = time.monotonic()
+    runs = {"under attack": folder / "robust", "standard": folder / "standard"}
+    shared: dict[str, Any] = {"batch": 64, "eps": EPS, "attack_steps": 1, "ema": 0.99, "seed": seed, "device": "cpu"}
+    _say(f"1/4 Training a small gamma-capsule network under attack (eps {EPS}) for {minutes:g} minutes ...")
+    models = {"under attack": train(TrainConfig(minutes=minutes, **shared), runs["under attack"], overwrite=True)}
+    steps = json.loads((runs["under attack"] / METRICS).read_text().splitlines()[-1])["step"]
+    _say(f"2/4 Training the same network for as many steps ({steps}) on clean images ...")
+    models["standard"] = train(TrainConfig(robust=False, steps=steps, **shared), runs["standard"], overwrite=True)
+    _say("3/4 Attacking both networks ...")
+    results = {name: evaluate_run(run, EVALUATION) for name, run in runs.items()}
+    _say("4/4 Drawing what the attack does to each ...")
+    picture = folder / "attacked.png"
+    draw(models, load_set("fashion-mini", "test"), picture)
+    print(side_by_side(results))
+    print(f"\nPicture: {picture}")
+    for name, run in runs.items():
+        print(f"The network trained {name if name != 'standard' else 'on clean images'}: {run}")
+    print(f"Measure more with: gammacaps evaluate {runs['under attack']} --eps 0.02 0.05 0.1 0.2")
+    print(f"All of it took {time.monotonic() - started:.0f} s.")
+
+
+def side_by_side(results: dict[str, dict[str, Any]]) -> str:
+    """One row a measurement, one column a network."""
+    first = next(iter(results.values()))
+    rows = [("right on clean images", [r["clean"] for r in results.values()])]
+    for place, row in enumerate(first["attacks"]):
+        name = f"PGD-{row['steps']}" if row["attack"] == "pgd" else "FGSM"
+        rows.append((f"right under {name}, eps {row['eps']:g}", [r["attacks"][place] for r in results.values()]))
+    lines = ["", f"{first['data']['images']} test images of clothes; how the network was trained:", ""]
+    lines.append(f"  {'':<32}" + "".join(f"{name:>14}" for name in results))
+    for title, cells in rows:
+        lines.append(f"  {title:<32}" + "".join(f"{100 * cell['accuracy']:>13.1f}%" for cell in cells))
+    trees = "".join(f"{r['T']['mean']:>14.2f}" for r in results.values())
+    return "\n".join([*lines, f"  {'T: capsules with one parent':<32}{trees}"])
+
+
+def draw(models: dict[str, Model], data: DataSet, path: Path) -> None:
+    """One test image of each class, and what PGD makes of it against each network, with the network's answer."""
+    from matplotlib.figure import Figure
+
+    classes = len(data.class_names)
+    images, labels = balanced(data, classes)
+    order = labels.argsort()
+    images, labels = images[order], labels[order]
+    figure = Figure(figsize=(1.15 * classes, 4.4), layout="constrained")
+    cells = figure.subplots(len(models) + 1, classes)
+    rows = [("test image", images, labels)]
+    for name, model in models.items():
+        generator = torch.Generator().manual_seed(0)
+        attacked = pgd(model, images, labels, eps=EPS, generator=generator)
+        with torch.no_grad():
+            rows.append((f"attacked:\ntrained {name}", attacked, model(attacked).argmax(dim=1)))
+    for row, (title, pictures, answers) in enumerate(rows):
+        for column in range(classes):
+            cell = cells[row][column]
+            cell.imshow(pictures[column, 0], cmap="gray", vmin=0, vmax=1)
+            right = answers[column] == labels[column]
+            mark = "" if row == 0 else ("✓ " if right else "✗ ")
+            colour = "black" if row == 0 else ("#0072b2" if right else "#d55e00")
+            cell.set_title(f"{mark}{data.class_names[answers[column]]}", fontsize=8, color=colour)
+            cell.set_xticks([])
+            cell.set_yticks([])
+            if column == 0:
+                cell.set_ylabel(title, fontsize=8)
+    figure.savefig(path, dpi=130)
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)

@@ -1,0 +1,40 @@
+"""The machine that a figure was made on: its device and the versions of what ran there."""
+
+import platform
+import sys
+from typing import Any
+
+import torch
+
+import gammacaps
+from gammacaps.errors import InputError
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of that name; "auto" is the GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"There is no device {name!r}: use auto, cpu, cuda or cuda:1.") from None
+    if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
+        raise InputError(f"The device {name} is not on this machine: use --device cpu or auto.")
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"gammacaps runs on cpu and cuda devices, not on {name}: use --device cpu.")
+    return device
+
+
+def describe_machine(device: str = "auto") -> dict[str, Any]:
+    """Device and versions, as data beside every figure."""
+    chosen = pick_device(device)
+    name = torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else platform.processor() or platform.machine()
+    return {
+        "device": chosen.type,
+        "device_name": name,
+        "threads": torch.get_num_threads(),
+        "gammacaps": gammacaps.__version__,
+        "torch": torch.__version__,
+        "python": sys.version.split()[0],
+        "system": platform.system(),
+    }

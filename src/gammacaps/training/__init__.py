@@ -1,0 +1,1 @@
+"""Losses, the loop, schedules and checkpoints."""

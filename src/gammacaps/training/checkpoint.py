@@ -1,0 +1,80 @@
+"""A training run's state on disk: one safetensors file, written whole or not at all."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from gammacaps.errors import InputError
+from gammacaps.files import write_whole
+from gammacaps.models import Model
+from gammacaps.models.stored import fit_weights
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass
+class Learner:
+    """All that changes in training: weights, their running mean, Adam's moments, how far and how long."""
+
+    model: Model
+    optimizer: torch.optim.Adam
+    average: dict[str, Tensor]  # empty where there is no running mean
+    step: int = 0
+    seconds: float = 0.0
+
+    def weights(self) -> dict[str, Tensor]:
+        """The weights to use: the running mean where there is one."""
+        return self.average or dict(self.model.state_dict())
+
+
+def write_checkpoint(folder: Path, learner: Learner) -> None:
+    tensors = {f"model.{name}": tensor for name, tensor in learner.model.state_dict().items()}
+    tensors |= {f"average.{name}": tensor for name, tensor in learner.average.items()}
+    for name, parameter in learner.model.named_parameters():
+        state = learner.optimizer.state.get(parameter, {})  # empty for a weight that has never had a gradient
+        tensors |= {f"adam.{moment}.{name}": state[moment] for moment in state}
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    state = {"step": learner.step, "seconds": learner.seconds}
+    write_whole(folder / CHECKPOINT, to_bytes(plain, {"state": json.dumps(state)}))
+
+
+def read_checkpoint(folder: Path, learner: Learner) -> None:
+    """Puts a checkpoint's state into a learner; leaves it at the start where there is no checkpoint yet."""
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "adam": {}}
+    try:
+        with safe_open(path, "pt") as file:
+            state = json.loads(file.metadata()["state"])
+            for key in file.keys():  # noqa: SIM118  a safetensors file is not iterable
+                part, _, name = key.partition(".")
+                parts[part][name] = file.get_tensor(key)
+        learner.step, learner.seconds = int(state["step"]), float(state["seconds"])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"The checkpoint {path} is broken ({error!r}): restore it, or delete it to start the run again."
+        ) from None
+    fit_weights(learner.model, parts["model"], path)
+    if set(parts["average"]) != set(learner.average) or not parts["adam"]:
+        raise InputError(f"The checkpoint {path} does not fit its config.json: restore either of them.")
+    for name, tensor in learner.average.items():
+        tensor.copy_(parts["average"][name])
+    for name, parameter in learner.model.named_parameters():
+        if f"step.{name}" not in parts["adam"]:
+            continue
+        # In the memory order of the weight, so that an interrupted run rounds as an unbroken one does.
+        learner.optimizer.state[parameter] = {
+            "step": parts["adam"][f"step.{name}"].to(_step_device(learner.optimizer, parameter)),
+            **{m: torch.empty_like(parameter).copy_(parts["adam"][f"{m}.{name}"]) for m in ("exp_avg", "exp_avg_sq")},
+        }
+
+
+def _step_device(optimizer: torch.optim.Adam, parameter: Tensor) -> torch.device:
+    """Adam counts steps on the weight's device only where it is fused."""
+    return parameter.device if optimizer.defaults["fused"] else torch.device("cpu")

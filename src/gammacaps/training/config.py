@@ -1,0 +1,162 @@
+"""What a training run is told: every choice, with its default. Free of torch, so that help is instant."""
+
+import dataclasses
+import json
+import math
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from gammacaps.errors import InputError, check_choice
+from gammacaps.names import AttackLossName, PresetName, RoutingRule, Schedule
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How to train. The defaults train under the paper's attack, with a ramp and a schedule that learn sooner."""
+
+    data: str = "fashion-mini"
+    """Data set: mnist, fashion-mnist, smallnorb, fashion-mini, an .npz file, or a folder of class folders."""
+    data_dir: str | None = None
+    """Folder in which the named data sets lie; without it they are looked for and then downloaded."""
+    size: int | None = None
+    """Side to resize the images to; without it the data's own (28 for smallnorb)."""
+    preset: PresetName = "small"
+    """Network: the paper's, a small one for a CPU, matrix capsules with EM routing, or a plain CNN."""
+    routing: RoutingRule = "sda"
+    """Routing rule of the paper and small presets."""
+    model: tuple[str, ...] = ()
+    """Further changes to the preset as NAME=VALUE, such as hidden=[64] iterations=2."""
+    robust: bool = True
+    """Train under attack, or (--no-robust) on clean images."""
+    eps: float = 0.3
+    """The attack's radius, L-inf."""
+    attack_step: float = 0.01
+    """Length of the attack's steps."""
+    attack_steps: int = 40
+    """Number of the attack's steps; 1 is the single-step training FGSM-RS, with a step of 1.25 eps."""
+    attack_loss: AttackLossName = "margin"
+    """What the attack makes large."""
+    eps_ramp: float = 0.3
+    """Share of training over which eps grows from 0 to its value; 0 is the paper's full eps from the start."""
+    trades: float = 0.0
+    """Weight of TRADES: clean loss plus this times the divergence under attack; 0 trains on attacked images."""
+    steps: int | None = None
+    """Length of training in steps."""
+    epochs: float | None = None
+    """Length of training in passes over the data; 20 where no length is given."""
+    minutes: float | None = None
+    """Length of training in minutes; with steps or epochs too, whichever ends first."""
+    batch: int = 128
+    """Images a step."""
+    lr: float = 1e-3
+    """Adam's learning rate."""
+    schedule: Schedule = "cosine"
+    """Learning rate over training: the paper's constant, cosine to 0, or decay by 0.96 each 20,000 steps."""
+    ema: float = 0.0
+    """Decay of the weights' running mean, which is then what is saved (0.999 is usual); 0 for none."""
+    reconstruction: float = 0.0005
+    """Weight of the reconstruction loss, summed over pixels, against the clean image."""
+    seed: int = 0
+    """Seed of the initial weights, the order of the images and the attack's starts."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1 and so on."""
+    compile: bool = True
+    """Compile the network's layers on a GPU (never on a CPU)."""
+    log_every: int = 20
+    """Steps between lines of metrics.jsonl."""
+    checkpoint_every: int = 500
+    """Steps between checkpoints."""
+    tensorboard: bool = False
+    """Also write scalars and pictures for TensorBoard (pip install 'gammacaps[tensorboard]')."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _check_type(field.name, getattr(self, field.name), get_type_hints(TrainConfig)[field.name])
+        for name in ("attack_steps", "batch", "log_every", "checkpoint_every"):
+            _check(name, getattr(self, name) >= 1, "at least 1", self)
+        for name in ("eps", "attack_step", "trades", "reconstruction"):
+            _check(name, getattr(self, name) >= 0, "0 or more", self)
+        for name in ("steps", "epochs", "minutes", "size"):
+            value = getattr(self, name)
+            _check(name, value is None or value > 0, "more than 0", self)
+        _check("lr", self.lr > 0, "more than 0", self)
+        _check("eps_ramp", 0 <= self.eps_ramp <= 1, "from 0 to 1", self)
+        _check("ema", 0 <= self.ema < 1, "from 0 to less than 1", self)
+        _check("seed", 0 <= self.seed < 2**31, "from 0 to 2147483647", self)
+        model_changes(self)
+
+    def total_steps(self, images: int) -> int | None:
+        """Steps that steps and epochs allow for this many images; None where only the minutes count."""
+        limits = []
+        if self.steps is not None:
+            limits.append(self.steps)
+        epochs = 20.0 if self.steps is self.minutes is self.epochs is None else self.epochs
+        if epochs is not None:
+            limits.append(max(1, round(epochs * max(1, images // self.batch))))
+        return min(limits) if limits else None
+
+
+def model_changes(config: TrainConfig) -> dict[str, Any]:
+    """The NAME=VALUE pairs of `model`, their values read as JSON."""
+    changes = {}
+    for pair in config.model:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InputError(f"A change to the preset is written NAME=VALUE, such as hidden=[64], not {pair!r}.")
+        try:
+            changes[name] = json.loads(value)
+        except json.JSONDecodeError:
+            changes[name] = value
+    return changes
+
+
+def read_config_file(path: Path) -> TrainConfig:
+    """The configuration in a .json or .toml file: its fields, or those under "train" in a run's config.json."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except OSError as error:
+        raise InputError(f"The configuration {path} can't be read ({error.strerror}): check the path.") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"The configuration {path} is not valid {path.suffix[1:] or 'JSON'} ({error}).") from None
+    if isinstance(values, dict) and isinstance(values.get("train"), dict):
+        values = values["train"]
+    try:
+        return config_from(values)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def config_from(values: Any) -> TrainConfig:
+    """A configuration from plain values, each checked."""
+    if not isinstance(values, dict):
+        raise InputError("A configuration is a table of names and values.")
+    known = {field.name for field in dataclasses.fields(TrainConfig)}
+    for name in values:
+        check_choice("option of training", name, sorted(known))
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    return TrainConfig(**fields)
+
+
+def _check(name: str, holds: bool, must: str, config: TrainConfig) -> None:
+    if not holds:
+        raise InputError(f"{name} must be {must}, not {getattr(config, name)}.")
+
+
+def _check_type(name: str, value: Any, kind: Any) -> None:
+    """A value from a file is of its field's type; whole numbers pass for floats."""
+    kinds = get_args(kind) if type(None) in get_args(kind) else (kind,)
+    for one in kinds:
+        if one is float and type(value) in (int, float) and math.isfinite(value):
+            return
+        if get_origin(one) is tuple and isinstance(value, tuple) and all(isinstance(v, str) for v in value):
+            return
+        if isinstance(one, type) and one is not float and type(value) is one:
+            return
+        if not isinstance(one, type) and value in get_args(one):
+            return
+    choices = [a for one in kinds for a in get_args(one) if isinstance(a, str)]
+    must = f"one of {', '.join(choices)}" if choices else " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
+    raise InputError(f"{name} must be {must.replace('NoneType', 'nothing')}, not {value!r}.")

@@ -1,0 +1,315 @@
+"""Training: on clean images, or under attack, so that every weight learns from the worst image near each image.
+
+All randomness is a function of the seed and the step: initial weights, the order of the images, the attack's
+starts. So a run that was interrupted and resumed ends at the very weights of an unbroken one.
+"""
+
+import contextlib
+import dataclasses
+import json
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gammacaps.attacks import pgd
+from gammacaps.attacks.losses import AttackLoss
+from gammacaps.data import DataSet, load_set
+from gammacaps.environment import describe_machine, pick_device
+from gammacaps.errors import InputError
+from gammacaps.files import append_line, new_folder
+from gammacaps.models import CNN, GammaCapsNet, Model, create, to_config
+from gammacaps.models.stored import read_config, write_config, write_weights
+from gammacaps.training.checkpoint import CHECKPOINT, Learner, read_checkpoint, write_checkpoint
+from gammacaps.training.config import TrainConfig, config_from, model_changes
+from gammacaps.training.losses import classification_loss, divergence, log_probabilities, reconstruction_loss
+from gammacaps.training.progress import Progress
+from gammacaps.training.schedule import learning_rate, radius
+
+METRICS = "metrics.jsonl"
+
+
+class Interrupted(Exception):
+    """Training was asked to stop (Ctrl-C or SIGTERM) and saved its state."""
+
+
+def train(config: TrainConfig, folder: Path, *, overwrite: bool = False, as_json: bool = False) -> Model:
+    """Trains a new network into a new run's folder."""
+    data = load_set(config.data, "train", data_dir=config.data_dir, size=config.size)
+    model = new_model(config, data)
+    pick_device(config.device)  # says so before a folder is made
+    with new_folder(folder, overwrite=overwrite) as temporary:
+        described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": _describe(data)}
+        write_config(temporary, {**described, "machine": describe_machine(config.device)})
+    return _learn(config, data, model, folder, as_json)
+
+
+def resume(folder: Path, *, as_json: bool = False, **lengths: Any) -> Model:
+    """Goes on with an interrupted run, or with a finished one to a new length (steps, epochs or minutes)."""
+    stored = read_config(folder)
+    if "train" not in stored:
+        raise InputError(f"{folder} was saved without its training (no 'train' in config.json): it can't be resumed.")
+    config = config_from(stored["train"])
+    longer = {name: value for name, value in lengths.items() if value is not None}
+    if longer:
+        config = dataclasses.replace(config, steps=None, epochs=None, minutes=None)
+        config = dataclasses.replace(config, **longer)
+        write_config(folder, {**stored, "train": dataclasses.asdict(config)})
+    data = load_set(config.data, "train", data_dir=config.data_dir, size=config.size)
+    return _learn(config, data, new_model(config, data), folder, as_json)
+
+
+def new_model(config: TrainConfig, data: DataSet) -> Model:
+    """The network that a configuration names, with the seed's initial weights, for the data's images and classes."""
+    torch.manual_seed(config.seed)
+    routing = {"routing": config.routing} if config.preset in ("paper", "small") else {}
+    fitting = {"image_shape": tuple(data.images.shape[1:]), "classes": len(data.class_names)}
+    return create(config.preset, **{**fitting, **routing, **model_changes(config)})
+
+
+def _learn(config: TrainConfig, data: DataSet, model: Model, folder: Path, as_json: bool) -> Model:
+    """The loop: from wherever the folder's checkpoint stands to the end of training."""
+    device = pick_device(config.device)
+    model.to(device).train()
+    on_gpu = device.type == "cuda"
+    learner = Learner(
+        model,
+        torch.optim.Adam(model.parameters(), lr=config.lr, fused=on_gpu),
+        {name: tensor.clone() for name, tensor in model.state_dict().items()} if config.ema else {},
+    )
+    read_checkpoint(folder, learner)
+    _forget_metrics_after(folder / METRICS, learner.step)
+    images, labels = data.images.to(device), data.labels.to(device)
+    total = config.total_steps(len(images))
+    limit = None if config.minutes is None else 60 * config.minutes
+    if _progress(learner, total, limit) >= 1:
+        raise InputError(f"{folder} is finished (step {learner.step}): give more --steps or --minutes to go on.")
+    if on_gpu and config.compile:
+        compile_layers(model)
+
+    progress = Progress(total, limit, learner.step, as_json=as_json)
+    board = _board(folder) if config.tensorboard else None
+    before, started = learner.seconds, time.monotonic()
+    with _deterministic(), _stop_on_signal() as asked_to_stop:
+        try:
+            while (done := _progress(learner, total, limit)) < 1:
+                index = batch_of(learner.step, len(images), config).to(device)
+                losses, accuracy, attacked = take_step(config, learner, images[index], labels[index], done)
+                learner.step += 1
+                learner.seconds = before + time.monotonic() - started
+                progress.step()
+                last = _progress(learner, total, limit) >= 1 or bool(asked_to_stop)
+                if learner.step % config.log_every == 0 or last:
+                    _refuse_nan(losses["loss"], learner, folder)
+                    row = {
+                        "step": learner.step,
+                        "seconds": round(learner.seconds, 3),
+                        "accuracy": accuracy.item(),
+                        **{name: value.item() for name, value in losses.items()},
+                        "eps": radius(config, done) if config.robust else 0.0,
+                        "lr": learning_rate(config, learner.step - 1, done),
+                    }
+                    append_line(folder / METRICS, json.dumps(row))
+                    progress.metrics(row)
+                    if board is not None:
+                        for name, value in row.items():
+                            board.add_scalar(name, value, learner.step)
+                if learner.step % config.checkpoint_every == 0 or last:
+                    _refuse_nan(losses["loss"], learner, folder)
+                    write_checkpoint(folder, learner)
+                    write_weights(folder, learner.weights())
+                    if board is not None:
+                        _add_pictures(board, learner, images[index][:8], attacked[:8], labels[index][:8])
+                if asked_to_stop and _progress(learner, total, limit) < 1:
+                    raise Interrupted(
+                        f"Stopped at step {learner.step}, and saved; go on with: gammacaps train --resume {folder}"
+                    )
+        finally:
+            progress.close()
+            if board is not None:
+                board.close()
+    if learner.average:
+        model.load_state_dict(learner.average)
+    return model.eval()
+
+
+def take_step(
+    config: TrainConfig, learner: Learner, images: Tensor, labels: Tensor, progress: float
+) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    """One step of Adam on one batch: the losses, the accuracy (under attack) and the (attacked) images."""
+    model, name = learner.model, learner.model.loss
+    clean = None
+    with _precision(images.device):
+        if config.trades and config.robust:
+            clean = model(images)
+        attacked = attack(config, model, images, labels, learner.step, progress, clean) if config.robust else images
+        parse = None if isinstance(model, CNN) else model.parse(attacked, couplings=False)
+        scores = model(attacked) if parse is None else parse.scores
+        if clean is None:
+            loss = classification_loss(name, scores, labels, learner.step)
+        else:
+            loss = classification_loss(name, clean, labels, learner.step)
+            loss = loss + config.trades * divergence(name, clean, scores)
+        losses = {"classification": loss.detach()}
+        if (
+            isinstance(model, GammaCapsNet)
+            and model.decoder is not None
+            and parse is not None
+            and config.reconstruction
+        ):
+            difference = reconstruction_loss(model.reconstruct(parse, labels).float(), images)
+            losses["reconstruction"] = difference.detach()
+            loss = loss + config.reconstruction * difference
+    for group in learner.optimizer.param_groups:
+        group["lr"] = learning_rate(config, learner.step, progress)
+    learner.optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    learner.optimizer.step()
+    # Early on the mean must forget the initial weights sooner than its decay says.
+    decay = min(config.ema, (1 + learner.step) / (10 + learner.step))
+    for key, value in model.state_dict().items() if learner.average else ():
+        learner.average[key].lerp_(value, 1 - decay)
+    return {"loss": loss.detach(), **losses}, (scores.argmax(dim=1) == labels).float().mean(), attacked
+
+
+def attack(
+    config: TrainConfig,
+    model: Model,
+    images: Tensor,
+    labels: Tensor,
+    step: int,
+    progress: float,
+    clean: Tensor | None,
+) -> Tensor:
+    """The images as PGD moves them, its steps shrunk with eps; for TRADES away from the clean scores."""
+    eps = radius(config, progress)
+    size = config.attack_step * (eps / config.eps if config.eps else 0)
+    if config.attack_steps == 1:
+        size = 1.25 * eps  # FGSM-RS (Wong, Rice and Kolter, 2020)
+    loss: str | AttackLoss = config.attack_loss
+    if clean is not None:
+        before = log_probabilities(model.loss, clean.detach())
+        loss = lambda scores, _: (  # noqa: E731
+            before.exp() * (before - log_probabilities(model.loss, scores))
+        ).sum(dim=-1)
+    generator = torch.Generator(images.device).manual_seed(config.seed * 1_000_003 + step)
+    return pgd(model, images, labels, eps=eps, step=size, steps=config.attack_steps, loss=loss, generator=generator)
+
+
+def batch_of(step: int, count: int, config: TrainConfig) -> Tensor:
+    """Which images a step learns from: each epoch in a new order, a last part batch left out."""
+    size = min(config.batch, count)
+    epoch, place = divmod(step, count // size)
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(config.seed * 1_000_003 + 500_009 + epoch))
+    return order[place * size : (place + 1) * size]
+
+
+def compile_layers(model: Model) -> None:
+    """Compiles each layer by itself, in place: names of weights stay, and frozen and learning weights both work."""
+    parts = [model] if isinstance(model, CNN) else [model.encoder, model.primary, *model.routed]
+    for part in parts:
+        part.compile()
+
+
+def _progress(learner: Learner, total: int | None, limit: float | None) -> float:
+    """How much of training is done, by whichever limit is nearer."""
+    shares = [learner.step / total] if total is not None else []
+    if limit is not None:
+        shares.append(learner.seconds / limit)
+    return max(shares)
+
+
+def _precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """bfloat16 convolutions on a GPU (routing stays in float32), float32 on a CPU."""
+    if device.type == "cuda":
+        return torch.autocast("cuda", dtype=torch.bfloat16)
+    return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _deterministic() -> Iterator[None]:
+    before = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before
+
+
+@contextlib.contextmanager
+def _stop_on_signal() -> Iterator[list[int]]:
+    """A list that fills when Ctrl-C or SIGTERM asks to stop after this step; a second Ctrl-C stops at once."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    try:
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread, where signals can't be caught
+        before = {}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _refuse_nan(loss: Tensor, learner: Learner, folder: Path) -> None:
+    """Stops before a state that is not a number replaces the last good one."""
+    weights: list[Tensor] = list(learner.model.parameters())
+    if torch.isfinite(loss) and torch.isfinite(torch.stack(torch._foreach_norm(weights))).all():
+        return
+    kept = folder / CHECKPOINT
+    where = f"the last good checkpoint is {kept}" if kept.exists() else "there was no checkpoint yet"
+    raise InputError(
+        f"Training became NaN or infinite by step {learner.step}, and {where}: lower --lr, and train again or resume."
+    )
+
+
+def _forget_metrics_after(path: Path, step: int) -> None:
+    """Drops the lines that an interrupted run wrote after its last checkpoint."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text().splitlines():
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line)
+        except (json.JSONDecodeError, KeyError, TypeError):
+            continue  # half a line
+    path.write_text("".join(line + "\n" for line in kept))
+
+
+def _describe(data: DataSet) -> dict[str, Any]:
+    return {
+        "name": data.name,
+        "source": str(data.source),
+        "class_names": list(data.class_names),
+        "train_images": len(data.images),
+    }
+
+
+def _board(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise InputError("TensorBoard is not installed: pip install 'gammacaps[tensorboard]'.") from None
+    return SummaryWriter(folder / "tensorboard")
+
+
+@torch.no_grad()
+def _add_pictures(board: Any, learner: Learner, images: Tensor, attacked: Tensor, labels: Tensor) -> None:
+    """Clean images, attacked ones and reconstructions of the attacked ones, one above the other."""
+    rows = [images, attacked]
+    model = learner.model
+    if isinstance(model, GammaCapsNet) and model.decoder is not None:
+        rows.append(model.reconstruct(model.parse(attacked, couplings=False), labels).float())
+    grid = torch.cat([torch.cat(list(row), dim=-1) for row in rows], dim=-2)[:3]
+    board.add_image("clean, attacked, reconstructed", grid.cpu(), learner.step)

@@ -1,0 +1,57 @@
+"""What training minimises: the margin, spread, cross-entropy and reconstruction losses."""
+
+import math
+
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import cross_entropy, one_hot, relu
+
+
+def margin_loss(lengths: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, ""]:
+    """The true class's capsule longer than 0.9, the others' shorter than 0.1, these weighed by 0.5 (Sabour, eq. 4)."""
+    true = one_hot(labels, lengths.shape[1]).to(lengths.dtype)  # B N
+    present = true * relu(0.9 - lengths).square()
+    absent = 0.5 * (1 - true) * relu(lengths - 0.1).square()
+    return (present + absent).sum(dim=-1).mean()
+
+
+def spread_loss(activations: Float[Tensor, "B N"], labels: Int[Tensor, "B"], margin: float) -> Float[Tensor, ""]:
+    """The true class's activation above each other's by the margin (Hinton et al. 2018, eq. 3)."""
+    true = activations.gather(1, labels.unsqueeze(-1))  # B 1
+    short = relu(margin - (true - activations)).square()  # B N; at the true class it is margin^2
+    return (short.sum(dim=-1) - margin**2).mean()
+
+
+def spread_margin(step: int) -> float:
+    """The spread loss's margin, from 0.2 to 0.99 as training goes on (Gritzman 2019)."""
+    return 0.2 + 0.79 / (1 + math.exp(-min(10.0, step / 50_000 - 4)))
+
+
+def classification_loss(
+    name: str, scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"], step: int
+) -> Float[Tensor, ""]:
+    """The loss that a network's `loss` attribute names."""
+    if name == "margin":
+        return margin_loss(scores, labels)
+    if name == "spread":
+        return spread_loss(scores, labels, spread_margin(step))
+    return cross_entropy(scores, labels)
+
+
+def reconstruction_loss(reconstructed: Float[Tensor, "B C H W"], images: Float[Tensor, "B C H W"]) -> Float[Tensor, ""]:
+    """The squared difference summed over an image's pixels, mean over the batch."""
+    return (reconstructed - images).square().flatten(1).sum(dim=-1).mean()
+
+
+def divergence(name: str, clean: Float[Tensor, "B N"], attacked: Float[Tensor, "B N"]) -> Float[Tensor, ""]:
+    """KL from the attacked to the clean class probabilities (TRADES), for a network whose loss is `name`."""
+    log_p, log_q = log_probabilities(name, clean), log_probabilities(name, attacked)
+    return (log_p.exp() * (log_p - log_q)).sum(dim=-1).mean()
+
+
+def log_probabilities(name: str, scores: Float[Tensor, "B N"]) -> Float[Tensor, "B N"]:
+    """Logits through a softmax; lengths as shares of their sum, since a softmax of bounded lengths is nearly flat."""
+    if name == "cross-entropy":
+        return scores.log_softmax(dim=-1)
+    safe = scores.clamp_min(1e-6)
+    return safe.log() - safe.sum(dim=-1, keepdim=True).log()
