@@ -1,6 +1,5 @@
 """What a training run is told: every choice, with its default. Free of torch, so that help is instant."""
 
-import dataclasses
 import json
 import math
 import tomllib
@@ -38,7 +37,7 @@ class TrainConfig:
     """Number of the attack's steps; 1 is the single-step training FGSM-RS, with a step of 1.25 eps."""
     attack_loss: AttackLossName = "margin"
     """What the attack makes large."""
-    eps_ramp: float = 0.3
+    eps_ramp: float = 0.5
     """Share of training over which eps grows from 0 to its value; 0 is the paper's full eps from the start."""
     trades: float = 0.0
     """Weight of TRADES: clean loss plus this times the divergence under attack; 0 trains on attacked images."""
@@ -63,7 +62,7 @@ class TrainConfig:
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 and so on."""
     compile: bool = True
-    """Compile the network's layers on a GPU (never on a CPU)."""
+    """Compile routing on a GPU (never on a CPU)."""
     log_every: int = 20
     """Steps between lines of metrics.jsonl."""
     checkpoint_every: int = 500
@@ -72,8 +71,6 @@ class TrainConfig:
     """Also write scalars and pictures for TensorBoard (pip install 'gammacaps[tensorboard]')."""
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _check_type(field.name, getattr(self, field.name), get_type_hints(TrainConfig)[field.name])
         for name in ("attack_steps", "batch", "log_every", "checkpoint_every"):
             _check(name, getattr(self, name) >= 1, "at least 1", self)
         for name in ("eps", "attack_step", "trades", "reconstruction"):
@@ -133,10 +130,12 @@ def config_from(values: Any) -> TrainConfig:
     """A configuration from plain values, each checked."""
     if not isinstance(values, dict):
         raise InputError("A configuration is a table of names and values.")
-    known = {field.name for field in dataclasses.fields(TrainConfig)}
-    for name in values:
-        check_choice("option of training", name, sorted(known))
-    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    known = get_type_hints(TrainConfig)
+    fields: dict[str, Any] = {}
+    for name, value in values.items():
+        check_choice("option of training", name, known)
+        fields[name] = tuple(value) if isinstance(value, list) else value
+        _check_type(name, fields[name], known[name])
     return TrainConfig(**fields)
 
 

@@ -24,6 +24,7 @@ from gammacaps.errors import InputError
 from gammacaps.files import append_line, new_folder
 from gammacaps.models import CNN, GammaCapsNet, Model, create, to_config
 from gammacaps.models.stored import read_config, write_config, write_weights
+from gammacaps.ops import route
 from gammacaps.training.checkpoint import CHECKPOINT, Learner, read_checkpoint, write_checkpoint
 from gammacaps.training.config import TrainConfig, config_from, model_changes
 from gammacaps.training.losses import classification_loss, divergence, log_probabilities, reconstruction_loss
@@ -89,7 +90,7 @@ def _learn(config: TrainConfig, data: DataSet, model: Model, folder: Path, as_js
     if _progress(learner, total, limit) >= 1:
         raise InputError(f"{folder} is finished (step {learner.step}): give more --steps or --minutes to go on.")
     if on_gpu and config.compile:
-        compile_layers(model)
+        compile_routing(model)
 
     progress = Progress(total, limit, learner.step, as_json=as_json)
     board = _board(folder) if config.tensorboard else None
@@ -208,11 +209,16 @@ def batch_of(step: int, count: int, config: TrainConfig) -> Tensor:
     return order[place * size : (place + 1) * size]
 
 
-def compile_layers(model: Model) -> None:
-    """Compiles each layer by itself, in place: names of weights stay, and frozen and learning weights both work."""
-    parts = [model] if isinstance(model, CNN) else [model.encoder, model.primary, *model.routed]
-    for part in parts:
-        part.compile()
+def compile_routing(model: Model) -> None:
+    """Compiles routing, where a pass spends most of its time.
+
+    Only the function is compiled, its weights being arguments: compiled as a module, some versions of torch keep the
+    graph made while an attack had the weights frozen, and the weights then silently stop learning.
+    """
+    if isinstance(model, GammaCapsNet):
+        compiled = torch.compile(route)
+        for layer in model.routed:
+            layer.route = compiled
 
 
 def _progress(learner: Learner, total: int | None, limit: float | None) -> float:

@@ -1,0 +1,125 @@
+import json
+
+import pytest
+import torch
+from independent import scores as loops
+
+import gammacaps
+from gammacaps.attacks import fgsm, pgd
+from gammacaps.data import load_set
+from gammacaps.data.dataset import DataSet
+from gammacaps.errors import InputError
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.evaluate import balanced, evaluate, wilson
+from gammacaps.evaluation.table import table
+
+CONFIG = EvaluateConfig(eps=(0.0, 0.05), attack_steps=3, attack_step=0.02, batch=32, limit=60, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A small network with its weights moved by a few steps, so that it is right more often than chance."""
+    torch.manual_seed(0)
+    model = gammacaps.create("small", filters=8, primary_types=2, hidden=(6,), decoder=())
+    images, labels = gammacaps.load_data("fashion-mini", "train")
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    from gammacaps.training.losses import margin_loss
+
+    for step in range(40):
+        optimizer.zero_grad()
+        margin_loss(model(images[step * 48 : step * 48 + 48]), labels[step * 48 : step * 48 + 48]).backward()
+        optimizer.step()
+    return model.eval()
+
+
+def test_figures_are_what_a_second_reckoning_gives(trained):
+    data = load_set("fashion-mini")
+    results = evaluate(trained, data, CONFIG)
+    images, labels = balanced(data, 60)
+    with torch.no_grad():
+        parse = trained.parse(images)
+    predicted = parse.scores.argmax(1)
+    correct = predicted == labels
+    assert results["clean"]["correct"] == int(correct.sum()) > 12
+    assert results["clean"]["interval"] == pytest.approx(loops.wilson(int(correct.sum()), 60))
+    assert sum(map(sum, results["confusion"])) == 60
+    assert results["confusion"][3][5] == int(((labels == 3) & (predicted == 5)).sum())
+    # T: each routed layer's and their mean, over all and over each class; D of the hidden layer.
+    per_layer = [loops.t_score(c.numpy()) for c in parse.couplings]
+    assert list(results["T"]["layers"].values()) == pytest.approx(per_layer, abs=1e-6)
+    assert results["T"]["mean"] == pytest.approx(sum(per_layer) / 2, abs=1e-6)
+    of_zero = loops.t_score(parse.couplings[0][labels == 0].numpy())
+    assert results["T"]["by_class"][0]["layers"]["hidden 1"] == pytest.approx(of_zero, abs=1e-6)
+    hidden = parse.activations[1].double().numpy()
+    assert results["D"]["mean"] == pytest.approx(loops.d_score(hidden), abs=1e-6)
+    assert results["D"]["by_class"][4]["mean"] == pytest.approx(loops.d_score(hidden[labels == 4]), abs=1e-6)
+    # An attack of radius 0 changes nothing; a larger one keeps only images that were right before and after.
+    by = {(row["attack"], row["eps"]): row for row in results["attacks"]}
+    assert by["fgsm", 0.0]["correct"] == by["pgd", 0.0]["correct"] == int(correct.sum())
+    attacked = fgsm(trained, images, labels, eps=0.05)
+    kept = correct & (trained(attacked).argmax(1) == labels)
+    assert by["fgsm", 0.05]["correct"] == int(kept.sum())
+    assert by["pgd", 0.05]["correct"] <= by["pgd", 0.0]["correct"]
+    broken = pgd(trained, images, labels, eps=0.05, step=0.02, steps=3, until_broken=True)
+    assert abs(by["pgd", 0.05]["correct"] - int((correct & (trained(broken).argmax(1) == labels)).sum())) <= 4
+    assert json.loads(json.dumps(results)) == results
+    assert "PGD-3 eps 0.05" in table(results)
+
+
+def test_results_do_not_depend_on_the_batch(trained):
+    data = load_set("fashion-mini")
+    small, large = (evaluate(trained, data, EvaluateConfig(eps=(), batch=b, limit=50, device="cpu")) for b in (7, 100))
+    assert small["confusion"] == large["confusion"]
+    assert small["T"]["mean"] == pytest.approx(large["T"]["mean"], abs=1e-6)
+    assert small["D"]["mean"] == pytest.approx(large["D"]["mean"], abs=1e-6)
+
+
+@pytest.mark.parametrize(("preset", "few"), [("cnn", {"filters": (4, 4)}), ("matrix", {"types": (3, 3)})])
+def test_other_networks_and_class_counts(preset, few):
+    images, labels = torch.rand(9, 1, 28, 28), torch.tensor([0, 1, 2] * 3)
+    data = DataSet(images, labels, ("a", "b", "c"), "made", "here")
+    model = gammacaps.create(preset, classes=3, **few)
+    results = evaluate(model, data, EvaluateConfig(eps=(0.1,), attack_steps=2, device="cpu"))
+    assert (results["T"] is None) == (preset == "cnn")
+    assert "FGSM eps 0.1" in table(results)
+
+
+def test_a_class_without_images_has_no_score(trained):
+    images, labels = gammacaps.load_data("fashion-mini")
+    data = DataSet(images[labels < 5], labels[labels < 5], tuple("0123456789"), "half", "here")
+    results = evaluate(trained, data, EvaluateConfig(eps=(), device="cpu"))
+    assert results["T"]["by_class"][7]["mean"] is None
+    assert results["D"]["by_class"][7]["mean"] is None
+
+
+def test_a_limit_takes_each_class_in_its_turn():
+    data = load_set("fashion-mini")
+    _, labels = balanced(data, 25)
+    counts = labels.bincount(minlength=10)
+    assert counts.sum() == 25
+    assert counts.max() - counts.min() == 1
+    assert len(balanced(data, 10_000)[1]) == 500
+
+
+def test_an_attack_whose_steps_fall_short_is_noted(trained):
+    results = evaluate(trained, load_set("fashion-mini"), CONFIG)
+    assert "Note" not in table(results)
+    results["attacks"][-1]["eps"] = 0.5
+    assert "3 steps of 0.02 reach 0.06, less than eps 0.5" in table(results)
+
+
+@pytest.mark.parametrize(("correct", "count"), [(0, 10), (10, 10), (7, 10), (9240, 10_000)])
+def test_intervals_are_wilson_s(correct, count):
+    low, high = wilson(correct, count)
+    assert [low, high] == pytest.approx(loops.wilson(correct, count), abs=1e-12)
+    assert 0 <= low <= correct / count <= high <= 1
+
+
+def test_data_that_does_not_fit_the_network_gets_one_sentence(trained):
+    data = DataSet(torch.rand(4, 1, 20, 20), torch.tensor([0, 1, 0, 1]), ("a", "b"), "other", "here")
+    with pytest.raises(InputError, match="evaluate it on data like its own"):
+        evaluate(trained, data, CONFIG)
+    with pytest.raises(InputError, match="eps must be 0 or more"):
+        EvaluateConfig(eps=(-0.1,))
+    with pytest.raises(InputError, match="limit must be at least 1"):
+        EvaluateConfig(limit=0)

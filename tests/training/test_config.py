@@ -1,0 +1,78 @@
+import math
+
+import pytest
+
+from gammacaps.errors import InputError
+from gammacaps.training.config import TrainConfig, config_from, model_changes, read_config_file
+from gammacaps.training.schedule import learning_rate, radius
+
+
+def test_lengths_of_training():
+    assert TrainConfig(steps=7).total_steps(1000) == 7
+    assert TrainConfig(epochs=2, batch=100).total_steps(1050) == 20
+    assert TrainConfig(epochs=2, steps=5, batch=100).total_steps(1050) == 5
+    assert TrainConfig(minutes=1).total_steps(1000) is None
+    assert TrainConfig(batch=100).total_steps(1000) == 200  # 20 epochs where nothing is said
+    assert TrainConfig(epochs=1, batch=100).total_steps(30) == 1
+
+
+def test_schedules():
+    cosine = TrainConfig(lr=0.1)
+    assert [learning_rate(cosine, 0, p) for p in (0, 0.5, 1)] == pytest.approx([0.1, 0.05, 0])
+    assert learning_rate(TrainConfig(lr=0.1, schedule="constant"), 9, 0.9) == 0.1
+    assert learning_rate(TrainConfig(lr=0.1, schedule="decay"), 40_000, 0.9) == pytest.approx(0.1 * 0.96**2)
+    ramp = TrainConfig(eps=0.3, eps_ramp=0.5)
+    assert [radius(ramp, p) for p in (0, 0.25, 0.5, 1)] == pytest.approx([0, 0.15, 0.3, 0.3])
+    assert radius(TrainConfig(eps=0.3, eps_ramp=0), 0) == 0.3
+
+
+def test_changes_to_the_preset():
+    changes = model_changes(TrainConfig(model=("hidden=[64]", "iterations=2", "routing=rba", "routing_bias=false")))
+    assert changes == {"hidden": [64], "iterations": 2, "routing": "rba", "routing_bias": False}
+
+
+def test_config_files(tmp_path):
+    (tmp_path / "a.toml").write_text('data = "mnist"\neps = 1\nmodel = ["hidden=[4]"]\n')
+    assert read_config_file(tmp_path / "a.toml") == TrainConfig(data="mnist", eps=1, model=("hidden=[4]",))
+    (tmp_path / "b.json").write_text('{"train": {"steps": 5, "robust": false}}')
+    assert read_config_file(tmp_path / "b.json") == TrainConfig(steps=5, robust=False)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"epsilon": 0.1}, "no option of training 'epsilon' .did you mean 'eps"),
+        ({"eps": "big"}, "eps must be float, not 'big'"),
+        ({"eps": -1}, "eps must be 0 or more, not -1"),
+        ({"eps": math.nan}, "eps must be float, not nan"),
+        ({"robust": 1}, "robust must be bool, not 1"),
+        ({"steps": 0}, "steps must be more than 0"),
+        ({"steps": 1.5}, "steps must be int or nothing, not 1.5"),
+        ({"preset": "tiny"}, "preset must be one of paper, small, matrix, cnn, not 'tiny'"),
+        ({"batch": 0}, "batch must be at least 1"),
+        ({"lr": 0}, "lr must be more than 0"),
+        ({"ema": 1}, "ema must be from 0 to less than 1"),
+        ({"eps_ramp": 2}, "eps_ramp must be from 0 to 1"),
+        ({"model": ["hidden"]}, "is written NAME=VALUE"),
+        ([1, 2], "table of names and values"),
+    ],
+)
+def test_a_wrong_configuration_gets_one_sentence(values, words):
+    with pytest.raises(InputError, match=words):
+        config_from(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.json", "{", "is not valid json"),
+        ("a.toml", "= 3", "is not valid toml"),
+        ("a.json", '{"epsilon": 1}', "a.json: There is no option"),
+        ("missing.json", None, "can't be read"),
+    ],
+)
+def test_a_broken_config_file_gets_one_sentence(tmp_path, name, content, words):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=words):
+        read_config_file(tmp_path / name)
