@@ -7,6 +7,8 @@ import pytest
 
 import gammacaps
 from gammacaps.cli import main
+from gammacaps.demo import run_demo
+from gammacaps.evaluation.config import EvaluateConfig
 
 TINY = ["--model", "filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]", "--device", "cpu", "--batch", "16"]
 
@@ -126,8 +128,9 @@ def test_data_says_what_there_is(capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out)["splits"]["test"]["images_by_class"] == [50] * 10
 
 
-def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys):
-    assert status("demo", "--out", tmp_path / "demo", "--minutes", 0.05) == 0
+def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(run_demo, "__kwdefaults__", {"evaluation": EvaluateConfig(eps=(0.1,), limit=20, device="cpu")})
+    assert status("demo", "--out", tmp_path / "demo", "--minutes", 0.03) == 0
     out = capsys.readouterr().out
     assert "right under PGD-40, eps 0.1" in out
     for name in ("robust", "standard"):

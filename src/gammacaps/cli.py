@@ -136,8 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except InputError as error:
         print(f"gammacaps: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("gammacaps: interrupted.", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(f"gammacaps: {stop or 'Interrupted.'}", file=sys.stderr)
         sys.exit(130)
 
 

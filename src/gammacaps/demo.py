@@ -21,7 +21,7 @@ EPS = 0.1
 EVALUATION = EvaluateConfig(eps=(0.05, EPS), limit=300, device="cpu")
 
 
-def run_demo(folder: Path, *, minutes: float, seed: int) -> None:
+def run_demo(folder: Path, *, minutes: float, seed: int, evaluation: EvaluateConfig = EVALUATION) -> None:
     """Trains, measures and draws; ends with a table and where everything lies."""
     started = time.monotonic()
     runs = {"under attack": folder / "robust", "standard": folder / "standard"}
@@ -32,7 +32,7 @@ def run_demo(folder: Path, *, minutes: float, seed: int) -> None:
     _say(f"2/4 Training the same network for as many steps ({steps}) on clean images ...")
     models["standard"] = train(TrainConfig(robust=False, steps=steps, **shared), runs["standard"], overwrite=True)
     _say("3/4 Attacking both networks ...")
-    results = {name: evaluate_run(run, EVALUATION) for name, run in runs.items()}
+    results = {name: evaluate_run(run, evaluation) for name, run in runs.items()}
     _say("4/4 Drawing what the attack does to each ...")
     picture = folder / "attacked.png"
     draw(models, load_set("fashion-mini", "test"), picture)
@@ -78,7 +78,7 @@ def draw(models: dict[str, Model], data: DataSet, path: Path) -> None:
     for row, (title, pictures, answers) in enumerate(rows):
         for column in range(classes):
             cell = cells[row][column]
-            cell.imshow(pictures[column, 0], cmap="gray", vmin=0, vmax=1)
+            cell.imshow(pictures[column, 0].numpy(), cmap="gray", vmin=0, vmax=1)
             right = answers[column] == labels[column]
             mark = "" if row == 0 else ("✓ " if right else "✗ ")
             colour = "black" if row == 0 else ("#0072b2" if right else "#d55e00")

@@ -132,14 +132,14 @@ def test_a_loss_that_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(tm
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 1 MB, where the system lets us mount one."""
+    """A disk of 6 MB, where the system lets us mount one."""
     place = tmp_path / "disk"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(place)]
     if os.name != "posix" or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small disk can't be mounted here")
     yield place
-    subprocess.run(["umount", str(place)], check=False)
+    subprocess.run(["umount", "-l", str(place)], check=False)
 
 
 def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk):

@@ -46,7 +46,7 @@ def evaluate(model: Model, data: DataSet, config: EvaluateConfig, report: Report
         "attacks": attacks,
         **structure,
         "confusion": confusion(labels, predicted, model.config.classes),
-        "settings": dataclasses.asdict(config),
+        "settings": {**dataclasses.asdict(config), "eps": list(config.eps)},
         "machine": describe_machine(config.device),
         "seconds": round(time.monotonic() - started, 1),
     }
@@ -170,7 +170,7 @@ def wilson(correct: int, count: int) -> list[float]:
     p, n = correct / count, count
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return [max(0.0, middle - half), min(1.0, middle + half)]
+    return [min(p, max(0.0, middle - half)), max(p, min(1.0, middle + half))]
 
 
 def confusion(labels: Tensor, predicted: Tensor, classes: int) -> list[list[int]]:

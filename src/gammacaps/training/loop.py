@@ -24,6 +24,7 @@ from gammacaps.errors import InputError
 from gammacaps.files import append_line, new_folder
 from gammacaps.models import CNN, GammaCapsNet, Model, create, to_config
 from gammacaps.models.stored import read_config, write_config, write_weights
+from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import route
 from gammacaps.training.checkpoint import CHECKPOINT, Learner, read_checkpoint, write_checkpoint
 from gammacaps.training.config import TrainConfig, config_from, model_changes
@@ -34,7 +35,7 @@ from gammacaps.training.schedule import learning_rate, radius
 METRICS = "metrics.jsonl"
 
 
-class Interrupted(Exception):
+class Interrupted(KeyboardInterrupt):
     """Training was asked to stop (Ctrl-C or SIGTERM) and saved its state."""
 
 
@@ -218,6 +219,7 @@ def compile_routing(model: Model) -> None:
     if isinstance(model, GammaCapsNet):
         compiled = torch.compile(route)
         for layer in model.routed:
+            assert isinstance(layer, RoutedCapsules)
             layer.route = compiled
 
 
