@@ -18,7 +18,7 @@ from gammacaps.training.config import TrainConfig
 from gammacaps.training.loop import METRICS, train
 
 EPS = 0.1
-EVALUATION = EvaluateConfig(eps=(0.05, EPS), limit=300, device="cpu")
+EVALUATION = EvaluateConfig(eps=(0.05, EPS), limit=200, device="cpu")
 
 
 def run_demo(folder: Path, *, minutes: float, seed: int, evaluation: EvaluateConfig = EVALUATION) -> None:

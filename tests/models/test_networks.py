@@ -79,7 +79,7 @@ def test_several_hidden_layers_and_none():
     for hidden in ((), (6,), (7, 5, 3)):
         model = create("small", hidden=hidden)
         parse = model.parse(torch.rand(1, 1, 28, 28))
-        assert [p.shape[1] for p in parse.poses] == [288, *hidden, 10]
+        assert [p.shape[1] for p in parse.poses] == [192, *hidden, 10]
 
 
 @pytest.mark.parametrize("rule", ["sda", "rba"])
@@ -88,13 +88,13 @@ def test_the_network_is_its_formulas_from_image_to_scores(rule):
     model = create("small", filters=4, primary_types=2, hidden=(3,), classes=4, routing=rule).double()
     image = torch.rand(1, 1, 28, 28, dtype=torch.float64)
     first, second = model.encoder[0], model.primary.convolution
-    features = torch.nn.functional.conv2d(image, first.weight, first.bias).relu()
+    features = torch.nn.functional.conv2d(image, first.weight, first.bias, stride=2).relu()
     features = torch.nn.functional.conv2d(features, second.weight, second.bias, stride=2)[0].detach().numpy()
     # Capsule (row, column, type) holds the channels type * 8 ... type * 8 + 7 of one place.
     poses = [
         routing.squash(features[8 * type_ : 8 * type_ + 8, row, column])
-        for row in range(6)
-        for column in range(6)
+        for row in range(4)
+        for column in range(4)
         for type_ in range(2)
     ]
     poses = np.stack(poses)[None]
@@ -154,8 +154,8 @@ def reconstruct_without_decoder():
         (lambda: create("small", filters=2.5), "filters must be of type"),
         (lambda: create("small", routing="em"), "routing must be one of 'sda', 'rba'"),
         (lambda: create("small", image_shape=(28, 28)), "image_shape must be"),
-        (lambda: create("small", image_shape=(1, 8, 8)), "8x8 is smaller than a 9x9 kernel"),
-        (lambda: create("small", image_shape=(1, 14, 14)), "smaller than a 9x9 kernel"),
+        (lambda: create("paper", image_shape=(1, 8, 8)), "8x8 is smaller than a 9x9 kernel"),
+        (lambda: create("small", image_shape=(1, 14, 14)), "4x4 is smaller than a 5x5 kernel"),
         (lambda: create("matrix", image_shape=(1, 6, 6)), "smaller than the 3x3 window"),
         (lambda: create("small")(torch.rand(1, 28, 28)), r"takes images of shape \(B, 1, 28, 28\)"),
         (lambda: create("small")(torch.rand(2, 3, 28, 28)), r"not \(2, 3, 28, 28\)"),

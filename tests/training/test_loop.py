@@ -46,7 +46,7 @@ def options(**changes) -> list[str]:
 
 
 def test_training_learns(tmp_path):
-    model = loop.train(tiny(steps=80, lr=3e-3, batch=64), tmp_path / "run")
+    model = loop.train(tiny(steps=60, batch=64), tmp_path / "run")
     images, labels = gammacaps.load_data("fashion-mini")
     assert (model(images).argmax(1) == labels).float().mean() > 0.45
     losses = [row["loss"] for row in rows(tmp_path / "run")]
@@ -60,7 +60,7 @@ def test_training_under_attack_resists_attack_better_than_training_without(tmp_p
     images, labels = (t[:200] for t in gammacaps.load_data("fashion-mini"))
     kept = {}
     for robust in (True, False):
-        config = tiny(steps=70, lr=3e-3, batch=64, robust=robust, eps=0.1, attack_steps=1)
+        config = tiny(steps=50, batch=64, robust=robust, eps=0.1, attack_steps=1)
         model = loop.train(config, tmp_path / str(robust))
         attacked = pgd(model, images, labels, eps=0.1, step=0.02, steps=10)
         kept[robust] = (model(attacked).argmax(1) == labels).float().mean().item()

@@ -13,7 +13,7 @@ from gammacaps.names import AttackLossName, PresetName, RoutingRule, Schedule
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train. The defaults train under the paper's attack, with a ramp and a schedule that learn sooner."""
+    """How to train. The defaults train under the paper's attack, with a rate and a ramp that learn sooner."""
 
     data: str = "fashion-mini"
     """Data set: mnist, fashion-mnist, smallnorb, fashion-mini, an .npz file, or a folder of class folders."""
@@ -49,8 +49,8 @@ class TrainConfig:
     """Length of training in minutes; with steps or epochs too, whichever ends first."""
     batch: int = 128
     """Images a step."""
-    lr: float = 1e-3
-    """Adam's learning rate."""
+    lr: float = 3e-3
+    """Adam's learning rate; the paper's is 0.001, constant."""
     schedule: Schedule = "cosine"
     """Learning rate over training: the paper's constant, cosine to 0, or decay by 0.96 each 20,000 steps."""
     ema: float = 0.0
