@@ -195,7 +195,8 @@ def benchmark(tasks: list[Task], options: Options) -> None:
 def main() -> None:
     options = tyro.cli(Options, prog="python -m benchmarks.routing")
     if options.batch < 1 or options.repeats < 1:
-        sys.exit("--batch and --repeats must be at least 1.")
+        print("--batch and --repeats must be at least 1.", file=sys.stderr)
+        sys.exit(2)  # 1 is the gate's
     reuse_memory()
     torch.manual_seed(0)
     model = create("paper")

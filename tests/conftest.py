@@ -1,4 +1,4 @@
-"""What all tests share: a fixed seed, one thread's worth of noise, and the real data sets where they lie beside."""
+"""What all tests share: a fixed seed, and the real data sets where they lie beside."""
 
 from pathlib import Path
 

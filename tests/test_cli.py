@@ -132,7 +132,7 @@ def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(run_demo, "__kwdefaults__", {"evaluation": EvaluateConfig(eps=(0.1,), limit=20, device="cpu")})
     assert status("demo", "--out", tmp_path / "demo", "--minutes", 0.03) == 0
     out = capsys.readouterr().out
-    assert "right under PGD-40, eps 0.1" in out
+    assert "right under PGD-40 eps 0.1" in out
     for name in ("robust", "standard"):
         assert (tmp_path / "demo" / name / "results.json").exists()
     assert (tmp_path / "demo" / "attacked.png").read_bytes().startswith(b"\x89PNG")

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import dataclasses
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -27,9 +26,9 @@ class Train:
     config: Path | None = None
     """A .json or .toml file of these options, or a run's config.json; options given beside it win."""
     resume: Path | None = None
-    """Go on with this run instead, to the very weights of an unbroken one; --steps or --minutes lengthen it."""
+    """Go on with this run instead, to the very weights of an unbroken one; --steps lengthens it."""
     overwrite: bool = False
-    """Replace the run's folder if it exists."""
+    """Replace the run's folder if it exists; the old run is deleted when the new one starts."""
     json: bool = False
     """Print the metrics as JSON lines on standard output."""
 
@@ -74,14 +73,16 @@ def train(options: Train) -> None:
 
     if options.resume is not None:
         run = options.resume
-        lengths = {name: getattr(options.train, name) for name in ("steps", "epochs", "minutes")}
-        if dataclasses.replace(options, resume=None, json=False, train=TrainConfig()) != Train() or (
-            dataclasses.replace(options.train, steps=None, epochs=None, minutes=None) != TrainConfig()
+        given = {name: getattr(options.train, name) for name in ("steps", "epochs", "minutes", "data_dir")}
+        given["device"] = None if options.train.device == "auto" else options.train.device
+        if options != Train(
+            train=TrainConfig(**given | {"device": options.train.device}), resume=run, json=options.json
         ):
             raise InputError(
-                "--resume goes on with the run's own options: give only --steps, --epochs or --minutes with it."
+                "--resume goes on with the run's own options: give only --steps, --epochs, --minutes, --device or "
+                "--data-dir with it."
             )
-        loop.resume(run, as_json=options.json, **lengths)
+        loop.resume(run, as_json=options.json, **given)
     else:
         run = options.out or Path("runs") / default_name(options.train)
         loop.train(options.train, run, overwrite=options.overwrite, as_json=options.json)
@@ -137,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"gammacaps: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as stop:
-        print(f"gammacaps: {stop or 'Interrupted.'}", file=sys.stderr)
+        print(f"gammacaps: {str(stop) or 'Interrupted.'}", file=sys.stderr)
         sys.exit(130)
 
 

@@ -10,20 +10,25 @@ import torch
 
 from gammacaps.attacks import pgd
 from gammacaps.data import DataSet, load_set
+from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.run import evaluate_run
+from gammacaps.evaluation.table import title
+from gammacaps.files import write_whole
 from gammacaps.models import Model
 from gammacaps.training.config import TrainConfig
 from gammacaps.training.loop import METRICS, train
 
 EPS = 0.1
+HOW = {"under attack": "under attack", "standard": "on clean images"}
 EVALUATION = EvaluateConfig(eps=(0.05, EPS), limit=200, device="cpu")
 
 
 def run_demo(folder: Path, *, minutes: float, seed: int, evaluation: EvaluateConfig = EVALUATION) -> None:
     """Trains, measures and draws; ends with a table and where everything lies."""
     started = time.monotonic()
+    claim(folder)
     runs = {"under attack": folder / "robust", "standard": folder / "standard"}
     shared: dict[str, Any] = {"batch": 64, "eps": EPS, "attack_steps": 1, "ema": 0.99, "seed": seed, "device": "cpu"}
     _say(f"1/4 Training a small gamma-capsule network under attack (eps {EPS}) for {minutes:g} minutes ...")
@@ -39,9 +44,18 @@ def run_demo(folder: Path, *, minutes: float, seed: int, evaluation: EvaluateCon
     print(side_by_side(results))
     print(f"\nPicture: {picture}")
     for name, run in runs.items():
-        print(f"The network trained {name if name != 'standard' else 'on clean images'}: {run}")
+        print(f"The network trained {HOW[name]}: {run}")
     print(f"Measure more with: gammacaps evaluate {runs['under attack']} --eps 0.02 0.05 0.1 0.2")
     print(f"All of it took {time.monotonic() - started:.0f} s.")
+
+
+def claim(folder: Path) -> None:
+    """Makes the demo's folder, or takes an earlier demo's; any other is refused, since its runs would be replaced."""
+    mark = folder / "demo.txt"
+    if folder.exists() and not mark.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} holds something that no demo made: choose another folder with --out.")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(mark, b"Made by `gammacaps demo`, which replaces what is in this folder when it runs again.\n")
 
 
 def side_by_side(results: dict[str, dict[str, Any]]) -> str:
@@ -49,12 +63,11 @@ def side_by_side(results: dict[str, dict[str, Any]]) -> str:
     first = next(iter(results.values()))
     rows = [("right on clean images", [r["clean"] for r in results.values()])]
     for place, row in enumerate(first["attacks"]):
-        name = f"PGD-{row['steps']}" if row["attack"] == "pgd" else "FGSM"
-        rows.append((f"right under {name}, eps {row['eps']:g}", [r["attacks"][place] for r in results.values()]))
+        rows.append((f"right under {title(row)}", [r["attacks"][place] for r in results.values()]))
     lines = ["", f"{first['data']['images']} test images of clothes; how the network was trained:", ""]
     lines.append(f"  {'':<32}" + "".join(f"{name:>14}" for name in results))
-    for title, cells in rows:
-        lines.append(f"  {title:<32}" + "".join(f"{100 * cell['accuracy']:>13.1f}%" for cell in cells))
+    for name, cells in rows:
+        lines.append(f"  {name:<32}" + "".join(f"{100 * cell['accuracy']:>13.1f}%" for cell in cells))
     trees = "".join(f"{r['T']['mean']:>14.2f}" for r in results.values())
     return "\n".join([*lines, f"  {'T: capsules with one parent':<32}{trees}"])
 
@@ -74,8 +87,8 @@ def draw(models: dict[str, Model], data: DataSet, path: Path) -> None:
         generator = torch.Generator().manual_seed(0)
         attacked = pgd(model, images, labels, eps=EPS, generator=generator)
         with torch.no_grad():
-            rows.append((f"attacked:\ntrained {name}", attacked, model(attacked).argmax(dim=1)))
-    for row, (title, pictures, answers) in enumerate(rows):
+            rows.append((f"attacked:\ntrained {HOW[name]}", attacked, model(attacked).argmax(dim=1)))
+    for row, (name, pictures, answers) in enumerate(rows):
         for column in range(classes):
             cell = cells[row][column]
             cell.imshow(pictures[column, 0].numpy(), cmap="gray", vmin=0, vmax=1)
@@ -86,7 +99,7 @@ def draw(models: dict[str, Model], data: DataSet, path: Path) -> None:
             cell.set_xticks([])
             cell.set_yticks([])
             if column == 0:
-                cell.set_ylabel(title, fontsize=8)
+                cell.set_ylabel(name, fontsize=8)
     figure.savefig(path, dpi=130)
 
 

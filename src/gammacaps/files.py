@@ -58,27 +58,40 @@ def read_json(path: Path) -> Any:
 def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A temporary folder that takes the name `path` once the block ends without an error.
 
-    An existing `path` is refused, unless `overwrite` is given and it holds a config.json, that is, a run.
+    An existing `path` is refused, unless `overwrite` is given and it is a run: then it is deleted once the new folder
+    stands in its place.
     """
-    path = Path(path)
+    path = Path(path).resolve()
     if path.exists():
         if not overwrite:
             raise InputError(f"{path} exists already: choose another folder, or add --overwrite to replace it.")
-        if not (path / "config.json").is_file():
-            raise InputError(f"{path} is not a run's folder (it has no config.json), so it is not overwritten.")
+        if not is_run(path) or path in (Path.cwd(), *Path.cwd().parents, Path.home(), *Path.home().parents):
+            raise InputError(f"{path} is not a run's folder, so it is not overwritten: choose another folder.")
     with _told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
     try:
         yield temporary
         with _told(path):
             temporary.chmod(0o755)
-            if path.exists():
-                shutil.rmtree(path)
-            temporary.rename(path)
-    except BaseException:
+            if overwrite and path.exists():
+                path.rename(old / path.name)
+            temporary.rename(path)  # fails if someone else has made `path` in the meantime
+    finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        if (old / path.name).exists() and not path.exists():
+            (old / path.name).rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds the config.json of a network of ours."""
+    try:
+        config = read_json(folder / "config.json")
+    except InputError:
+        return False
+    return isinstance(config, dict) and "gammacaps" in config and isinstance(config.get("model"), dict)
 
 
 @contextlib.contextmanager

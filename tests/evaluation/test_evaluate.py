@@ -59,9 +59,12 @@ def test_figures_are_what_a_second_reckoning_gives(trained):
     attacked = fgsm(trained, images, labels, eps=0.05)
     kept = correct & (trained(attacked).argmax(1) == labels)
     assert by["fgsm", 0.05]["correct"] == int(kept.sum())
-    assert by["pgd", 0.05]["correct"] <= by["pgd", 0.0]["correct"]
-    broken = pgd(trained, images, labels, eps=0.05, step=0.02, steps=3, until_broken=True)
-    assert abs(by["pgd", 0.05]["correct"] - int((correct & (trained(broken).argmax(1) == labels)).sum())) <= 4
+    generator, kept = torch.Generator().manual_seed(0), correct.clone()
+    for part in (slice(0, 32), slice(32, 60)):
+        x, y = images[part][correct[part]], labels[part][correct[part]]
+        broken = pgd(trained, x, y, eps=0.05, step=0.02, steps=3, until_broken=True, generator=generator)
+        kept[part][correct[part]] = trained(broken).argmax(1) == y
+    assert by["pgd", 0.05]["correct"] == int(kept.sum()) < int(correct.sum())
     assert json.loads(json.dumps(results)) == results
     assert "PGD-3 eps 0.05" in table(results)
 

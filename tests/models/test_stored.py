@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -74,7 +75,7 @@ def test_a_broken_folder_gets_one_sentence(stored, spoil, words):
         gammacaps.load(stored)
 
 
-def test_a_missing_folder_and_an_existing_one(stored, tmp_path):
+def test_a_missing_folder_and_an_existing_one(stored, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="There is no run's folder"):
         gammacaps.load(tmp_path / "nowhere")
     before = (stored / "model.safetensors").read_bytes()
@@ -86,18 +87,21 @@ def test_a_missing_folder_and_an_existing_one(stored, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.txt").write_text("precious")
-    with pytest.raises(InputError, match="is not a run's folder"):
-        gammacaps.save(gammacaps.create("cnn"), other, overwrite=True)
+    (other / "config.json").write_text('{"model": "of something else"}')
+    monkeypatch.chdir(stored)
+    for place in (other, Path(), tmp_path):  # another program's folder, the folder we stand in, one above it
+        with pytest.raises(InputError, match="is not a run's folder"):
+            gammacaps.save(gammacaps.create("cnn"), place, overwrite=True)
     assert (other / "thesis.txt").read_text() == "precious"
+    assert gammacaps.load(stored).config.classes == 3
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["other", "run"]
 
 
 def test_a_failed_save_leaves_nothing(tmp_path, monkeypatch):
-    from gammacaps.models import stored as module
-
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "to_bytes", fail)
-    with pytest.raises(OSError, match="No space"):
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(InputError, match=r"can't be written \(No space left on device"):
         gammacaps.save(gammacaps.create("small"), tmp_path / "run")
     assert list(tmp_path.iterdir()) == []

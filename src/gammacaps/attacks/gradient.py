@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from gammacaps.attacks.balls import BALLS
 from gammacaps.attacks.losses import AttackLoss, loss_of
 from gammacaps.data import check_images
+from gammacaps.data.checks import check_labels
 from gammacaps.errors import InputError, check_choice
 
 Classifier = Callable[[Tensor], Tensor]
@@ -71,17 +72,28 @@ def pgd(
     check_choice("norm", norm, BALLS)
     _check_numbers(eps, step, steps, restarts)
     ascended = loss_of(loss)
-    goal = labels if targets is None else targets
+    if targets is not None:
+        check_labels(targets, len(images), where="The targets")
+    goal = (labels if targets is None else targets).long()
     sign = 1 if targets is None else -1
 
+    checked = False  # the number of classes is known only from the first scores
+
     def rate(points: Tensor, goal: Tensor) -> tuple[Tensor, Tensor]:
+        nonlocal checked
         scores = model(points)
+        if not checked:
+            if scores.dim() != 2 or len(scores) != len(points):
+                raise InputError(f"A classifier gives scores (B, N), not {tuple(scores.shape)}.")
+            check_labels(goal, len(points), scores.shape[1])
+            checked = True
         broken = (scores.argmax(dim=1) == goal) == (targets is not None)
         return sign * ascended(scores, goal), broken
 
     ball = BALLS[norm](images.detach(), eps)
     result = images.detach().clone()
-    worst = torch.full_like(result[:, 0, 0, 0], -torch.inf)
+    worst = torch.full(labels.shape, -torch.inf, device=images.device)
+    was_broken = torch.zeros(labels.shape, dtype=torch.bool, device=images.device)
     alive = torch.arange(len(images), device=images.device)  # the images still worked on
     with frozen(model):
         for _ in range(restarts):
@@ -103,10 +115,12 @@ def pgd(
                 return points
             with torch.no_grad():
                 value, broken = rate(points, goal[alive])
+                value = value.float()
             # A broken image stays broken: it gives way only to another broken one that is worse.
-            value = value.to(worst.dtype) + torch.where(broken, 1e6, 0)
-            better = value > worst[alive]
-            result[alive[better]], worst[alive[better]] = points[better], value[better]
+            before = was_broken[alive]
+            better = (broken & ~before) | ((broken == before) & (value > worst[alive]))
+            changed = alive[better]
+            result[changed], worst[changed], was_broken[changed] = points[better], value[better], broken[better]
             if until_broken:
                 alive, ball = alive[~broken], ball.of(~broken)
                 if len(alive) == 0:

@@ -1,5 +1,6 @@
 """What an evaluation is told. Free of torch, so that help is instant."""
 
+import math
 from dataclasses import dataclass
 
 from gammacaps.errors import InputError
@@ -34,8 +35,10 @@ class EvaluateConfig:
     """auto, cpu, cuda, cuda:1 and so on."""
 
     def __post_init__(self) -> None:
-        if any(eps < 0 for eps in self.eps):
-            raise InputError(f"Each eps must be 0 or more, not {min(self.eps)}.")
+        for name, values in (("eps", self.eps), ("attack_step", (self.attack_step,))):
+            wrong = [value for value in values if not 0 <= value < math.inf]
+            if wrong:
+                raise InputError(f"{name} must be 0 or more, not {wrong[0]}.")
         for name in ("attack_steps", "restarts", "batch", "limit"):
             value = getattr(self, name)
             if value is not None and value < 1:

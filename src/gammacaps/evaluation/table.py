@@ -9,7 +9,7 @@ def table(results: dict[str, Any]) -> str:
     lines.append(f"  {'':<22}{'accuracy':>9}   95% interval")
     lines.append(_accuracy("clean", results["clean"]))
     for row in results["attacks"]:
-        lines.append(_accuracy(_title(row), row))
+        lines.append(_accuracy(title(row), row))
     if results["T"] is not None:
         lines += ["", f"  {'':<22}{'all classes':>12}{results['class_names'][0]:>12} (class 0)"]
         lines.append(_structure("T (1: a tree)", results["T"], "mean"))
@@ -33,21 +33,22 @@ def short_attacks(attacks: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _title(row: dict[str, Any]) -> str:
+def title(row: dict[str, Any]) -> str:
+    """An attack's name, as in PGD-40 eps 0.3."""
     name = f"PGD-{row['steps']}" if row["attack"] == "pgd" else row["attack"].upper()
     if row["restarts"] > 1:
         name += f" x{row['restarts']}"
     return f"{name} eps {row['eps']:g}"
 
 
-def _accuracy(title: str, row: dict[str, Any]) -> str:
+def _accuracy(name: str, row: dict[str, Any]) -> str:
     low, high = row["interval"]
-    return f"  {title:<22}{100 * row['accuracy']:>8.1f}%   {100 * low:.1f} to {100 * high:.1f}"
+    return f"  {name:<22}{100 * row['accuracy']:>8.1f}%   {100 * low:.1f} to {100 * high:.1f}"
 
 
-def _structure(title: str, scores: dict[str, Any], key: str) -> str:
+def _structure(name: str, scores: dict[str, Any], key: str) -> str:
     def of(values: dict[str, Any]) -> str:
         value = values["mean"] if key == "mean" else values["layers"][key]
         return "-" if value is None else f"{value:.3f}"
 
-    return f"  {title:<22}{of(scores):>12}{of(scores['by_class'][0]):>12}"
+    return f"  {name:<22}{of(scores):>12}{of(scores['by_class'][0]):>12}"

@@ -49,7 +49,6 @@ class MatrixCapsNet(nn.Module):
         above = MatrixCapsules(below.grid, first, second, kernel=3, iterations=r)
         top = MatrixCapsules(above.grid, second, config.classes, kernel=None, iterations=r)
         self.routed = nn.ModuleList((below, above, top))
-        self.parents = (below.parents, above.parents, top.parents)
         self.layers = ("primary", "hidden 1", "hidden 2", "class")
 
     def forward(self, images: Tensor) -> Float[Tensor, "B N"]:
@@ -58,14 +57,16 @@ class MatrixCapsNet(nn.Module):
     def parse(self, images: Tensor, *, couplings: bool = True) -> Parse:
         """Poses (16 entries each), activations, couplings and scores of all layers."""
         check_input(images, self.config.image_shape)
-        layers = [self.primary(self.encoder(images))]
+        layers, parents = [self.primary(self.encoder(images))], []
         for routed in self.routed:
+            assert isinstance(routed, MatrixCapsules)
             layers.append(routed(layers[-1], couplings))
+            parents.append(routed.parents)
         return Parse(
             self.layers,
             tuple(layer.poses for layer in layers),
             tuple(layer.activations for layer in layers),
             tuple(layer.couplings for layer in layers[1:]),
-            self.parents,
+            tuple(parents),
             layers[-1].activations,
         )

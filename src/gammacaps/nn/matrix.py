@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gammacaps.errors import InputError
+from gammacaps.nn.vector import wide
 from gammacaps.ops.em import em_route, parents_of, receptive_fields
 
 
@@ -29,7 +30,7 @@ class MatrixPrimary(nn.Module):
     def forward(self, features: Float[Tensor, "B C H W"]) -> MatrixLayer:
         poses = self.poses(features).permute(0, 2, 3, 1).reshape(len(features), -1, 16)
         activations = self.activations(features).permute(0, 2, 3, 1).flatten(1).sigmoid()
-        return MatrixLayer(poses.float(), activations.float())
+        return MatrixLayer(wide(poses), wide(activations))
 
 
 class MatrixCapsules(nn.Module):

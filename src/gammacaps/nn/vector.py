@@ -32,6 +32,11 @@ class Convolution(nn.Conv2d):
         return (height - kernel) // stride + 1, (width - kernel) // stride + 1
 
 
+def wide(tensor: Tensor) -> Tensor:
+    """At least float32: capsules are not computed in half precision, though the encoder may be."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
 class PrimaryCapsules(nn.Module):
     """A convolution whose channels are the entries of `types` capsules at each place of its grid.
 
@@ -45,7 +50,7 @@ class PrimaryCapsules(nn.Module):
         self.convolution = Convolution(channels, types * size, kernel, stride)
 
     def forward(self, features: Float[Tensor, "B C H W"]) -> Float[Tensor, "B I d"]:
-        entries = self.convolution(features).float().permute(0, 2, 3, 1)  # B rows columns types*d
+        entries = wide(self.convolution(features)).permute(0, 2, 3, 1)  # B rows columns types*d
         return squash(entries.reshape(len(entries), -1, self.size))
 
 
@@ -69,7 +74,8 @@ class RoutedCapsules(nn.Module):
         self.rule: RoutingRule = rule
         self.iterations = iterations
         self.scale_over: ScaleOver = scale_over
-        self.weight = nn.Parameter(torch.empty(lower, upper, lower_size, upper_size))  # I J d D
+        # I J d D, in memory I d J D: one capsule's votes for all parents are then one matrix product.
+        self.weight = nn.Parameter(torch.empty(lower, lower_size, upper, upper_size).transpose(1, 2))
         nn.init.trunc_normal_(self.weight, std=0.1, a=-0.2, b=0.2)
         self.bias = nn.Parameter(torch.full((upper, upper_size), 0.1)) if bias else None  # J D
 

@@ -40,9 +40,9 @@ def distances(u: Float[Tensor, "B J I D"], v: Float[Tensor, "B J D"]) -> Float[T
     return torch.cdist(u, v.unsqueeze(2), compute_mode="donot_use_mm_for_euclid_dist").squeeze(-1)
 
 
-def lengths(u: Float[Tensor, "B J I D"]) -> Float[Tensor, "B J I"]:
-    """|u_ij|: on a CPU the distance from zero is twice as fast as the norm over so short an axis."""
-    return length(u) if u.is_cuda else distances(u, u.new_zeros(()).expand(u.shape[0], u.shape[1], u.shape[3]))
+def lengths(raw: Float[Tensor, "I B J D"]) -> Float[Tensor, "I B J"]:
+    """The votes' lengths: on a CPU the distance from zero is twice as fast as a norm over so short an axis."""
+    return length(raw) if raw.is_cuda else distances(raw, raw.new_zeros(*raw.shape[:2], raw.shape[3]))
 
 
 def over_children(c: Float[Tensor, "B J I"], u: Float[Tensor, "B J I D"]) -> Float[Tensor, "B J D"]:
@@ -84,7 +84,9 @@ def distance_gradient(
     # Where the mean was raised to TINY it is a constant, and so has no gradient.
     mean = mean * (usual > TINY)
     grad = (grad_b - mean) * (scale(distance.shape[1]) / usual)
-    return torch.where(distance > 0, grad / distance.clamp_min(TINY), 0)
+    # Nearer than this, the direction from parent to vote is rounding error, and dividing would magnify it.
+    near = 100 * torch.finfo(distance.dtype).eps
+    return torch.where(distance > near, grad / distance.clamp_min(near), 0)
 
 
 class Routing(torch.autograd.Function):
@@ -94,13 +96,16 @@ class Routing(torch.autograd.Function):
     def forward(ctx: Any, poses: Tensor, weight: Tensor, bias: Tensor | None, rule: Rule) -> tuple[Tensor, Tensor]:
         B, I, _ = poses.shape
         _, J, d, D = weight.shape
-        rows = weight.transpose(1, 2).reshape(I, d, J * D)
-        u = torch.bmm(poses.transpose(0, 1), rows).view(I, B, J, D).permute(1, 2, 0, 3).contiguous()  # B J I D
+        rows = weight.transpose(1, 2).reshape(I, d, J * D)  # a view of weights stored as `RoutedCapsules` stores them
+        raw = torch.bmm(poses.transpose(0, 1), rows).view(I, B, J, D)
+        u = torch.empty(B, J, I, D, dtype=raw.dtype, device=raw.device)
         ratio = None
         if rule.name == "sda":
-            most, size = length(poses).unsqueeze(1), lengths(u)  # B 1 I, B J I
-            ratio = torch.where(size > most, most / size.clamp_min(TINY), 1)  # B J I
-            u *= ratio.unsqueeze(-1)
+            most, size = length(poses).t().unsqueeze(-1), lengths(raw)  # I B 1, I B J
+            ratio = torch.where(size > most, most / size.clamp_min(TINY), 1).permute(1, 2, 0).contiguous()  # B J I
+            torch.mul(raw.permute(1, 2, 0, 3), ratio.unsqueeze(-1), out=u)
+        else:
+            u.copy_(raw.permute(1, 2, 0, 3))
 
         c = u.new_full((B, J, I), 1 / J)
         b = u.new_zeros(()).expand(B, J, I)
@@ -134,26 +139,32 @@ class Routing(torch.autograd.Function):
             return *differentiable_gradient(poses, weight, bias, rule, grad_v, grad_c), None
         couplings, sums, distance = kept[:r], kept[r : 2 * r], kept[2 * r :]
 
+        size = length(poses).clamp_min(TINY).unsqueeze(1)  # B 1 I
         grad_bias = torch.zeros_like(sums[0])
         grad_b = torch.zeros_like(couplings[0])
         own = torch.zeros_like(couplings[0])  # what multiplies u_ij itself in the sum over iterations
-        factors, vectors = [], []  # the rest of that sum: factors (B J I) times vectors (B J D)
+        radial = torch.zeros_like(couplings[0])  # that whole sum's dot product with u_ij, for votes as long as |v_i|
+        factors, vectors = [], []  # the rest of the sum: factors (B J I) times vectors (B J D)
         for k in reversed(range(r)):
             if grad_v is None:
                 grad_v = torch.zeros_like(sums[k])
             grad_s = squash_gradient(sums[k], grad_v)  # B J D
             grad_bias += grad_s
+            grad = over_entries(u, grad_s)  # B J I
+            radial.addcmul_(couplings[k], grad)
             factors.append(couplings[k])
             vectors.append(grad_s)
             if k == 0:
                 break
-            grad = over_entries(u, grad_s)  # B J I
             if grad_c is not None:
                 grad, grad_c = grad + grad_c, None
             v = squash(sums[k - 1])
             if rule.name == "sda":
-                a = distance_gradient(distance[k - 1], softmax_gradient(couplings[k], grad), rule)
+                d = distance[k - 1]
+                a = distance_gradient(d, softmax_gradient(couplings[k], grad), rule)
                 own += a
+                # u (u - v) = (|u|^2 - |v|^2 + d^2) / 2, without another look at the votes.
+                radial.addcmul_(a, size * size - v.square().sum(-1, keepdim=True) + d * d, value=0.5)
                 factors.append(-a)
                 grad_v = v * a.sum(dim=-1, keepdim=True) - over_children(a, u)
             else:
@@ -162,18 +173,19 @@ class Routing(torch.autograd.Function):
                 grad_v = over_children(grad_b, u)
             vectors.append(v)
 
-        grad_u = torch.stack(factors, dim=-1) @ torch.stack(vectors, dim=2)  # B J I D, less own * u
-        grad_poses = torch.zeros_like(poses)
-        if rule.name == "sda":
-            size = length(poses).clamp_min(TINY)  # B I
-            # Where a vote was shortened, its length is the capsule's: what points along it moves the capsule.
-            along = (u * grad_u).sum(dim=-1) / size.unsqueeze(1) + own * size.unsqueeze(1)
-            along = torch.where(ratio < 1, along, 0)  # B J I
-            grad_poses = poses * (along.sum(dim=1) / size).unsqueeze(-1)
-            grad_u.addcmul_(u, (own - along / size.unsqueeze(1)).unsqueeze(-1)).mul_(ratio.unsqueeze(-1))
-
         B, J, I, D = u.shape
-        grad_rows = grad_u.permute(2, 0, 1, 3).reshape(I, B, J * D)
+        grad_raw = torch.empty(I, B, J, D, dtype=u.dtype, device=u.device)
+        by_vote = grad_raw.permute(1, 2, 0, 3)  # B J I D
+        if ratio is not None:
+            # Where a vote was shortened, its length is the capsule's: what points along it moves the capsule.
+            along = torch.where(ratio < 1, radial / size, 0)  # B J I
+            rest = torch.stack([f * ratio for f in factors], dim=-1) @ torch.stack(vectors, dim=2)  # B J I D
+            torch.addcmul(rest, u, ((own - along / size) * ratio).unsqueeze(-1), out=by_vote)
+            grad_poses = poses * (along.sum(dim=1, keepdim=True) / size).transpose(1, 2)
+        else:
+            by_vote.copy_(torch.stack(factors, dim=-1) @ torch.stack(vectors, dim=2))
+            grad_poses = torch.zeros_like(poses)
+        grad_rows = grad_raw.view(I, B, J * D)
         grad_weight = None
         if ctx.needs_input_grad[1]:
             grad_weight = torch.bmm(poses.permute(1, 2, 0), grad_rows).view(I, -1, J, D).transpose(1, 2)

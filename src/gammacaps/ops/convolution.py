@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+LARGEST = 2**27  # numbers in the patches of images taken at once: 512 MiB of float32
+
 
 def convolve(
     images: Float[Tensor, "B C H W"],
@@ -20,7 +22,11 @@ def convolve(
     """The same as torch.nn.functional.conv2d(images, weight, bias, stride)."""
     plain = images.device.type == "cpu" and images.dtype == weight.dtype and not torch.is_autocast_enabled("cpu")
     if plain and not torch.compiler.is_compiling():
-        return PatchConvolution.apply(images, weight, bias, stride)
+        k = weight.shape[-1]
+        places = ((images.shape[2] - k) // stride + 1) * ((images.shape[3] - k) // stride + 1)
+        at_once = max(1, LARGEST // (places * weight[0].numel()))
+        parts = [PatchConvolution.apply(part, weight, bias, stride) for part in images.split(at_once)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
     return torch.nn.functional.conv2d(images, weight, bias, stride)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 # Vectors and distances shorter than this count as zero where something is divided by them.
 TINY = 1e-12
 
-# "We found that setting c_ip = 0.9 whenever d_p = d_o / 2 produces a strong coupling" (section 4.1).
+# Section 4.1 sets c_ip = 0.9 whenever d_p = d_o / 2.
 PARENT_COUPLING = 0.9
 PARENT_DISTANCE = 0.5
 
@@ -32,7 +32,7 @@ def squash(s: Float[Tensor, "*n D"]) -> Float[Tensor, "*n D"]:
 def scale(parents: int) -> float:
     """The scale t times the mean distance d_o, for J parents: (log(c_ip (J-1)) - log(1-c_ip)) / (d_p - 1).
 
-    Equation 6 with distances measured in units of d_o, so that b_ij = scale * d_ij / d_o. Negative.
+    Equation 7 with distances measured in units of d_o, so that b_ij = scale * d_ij / d_o. Negative.
     """
     agreement = math.log(PARENT_COUPLING * (parents - 1)) - math.log(1 - PARENT_COUPLING)
     return agreement / (PARENT_DISTANCE - 1)

@@ -46,7 +46,8 @@ class TrainConfig:
     epochs: float | None = None
     """Length of training in passes over the data; 20 where no length is given."""
     minutes: float | None = None
-    """Length of training in minutes; with steps or epochs too, whichever ends first."""
+    """Length of training in minutes; with steps or epochs too, whichever ends first. The rate and eps then follow the
+    clock, so that only steps and epochs give the same weights again."""
     batch: int = 128
     """Images a step."""
     lr: float = 3e-3
@@ -71,6 +72,8 @@ class TrainConfig:
     """Also write scalars and pictures for TensorBoard (pip install 'gammacaps[tensorboard]')."""
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            _check(name, not isinstance(value, float) or math.isfinite(value), "finite", self)
         for name in ("attack_steps", "batch", "log_every", "checkpoint_every"):
             _check(name, getattr(self, name) >= 1, "at least 1", self)
         for name in ("eps", "attack_step", "trades", "reconstruction"):

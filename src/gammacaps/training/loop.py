@@ -21,14 +21,14 @@ from gammacaps.attacks.losses import AttackLoss
 from gammacaps.data import DataSet, load_set
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
-from gammacaps.files import append_line, new_folder
+from gammacaps.files import append_line, new_folder, write_whole
 from gammacaps.models import CNN, GammaCapsNet, Model, create, to_config
 from gammacaps.models.stored import read_config, write_config, write_weights
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import route
 from gammacaps.training.checkpoint import CHECKPOINT, Learner, read_checkpoint, write_checkpoint
 from gammacaps.training.config import TrainConfig, config_from, model_changes
-from gammacaps.training.losses import classification_loss, divergence, log_probabilities, reconstruction_loss
+from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
 from gammacaps.training.progress import Progress
 from gammacaps.training.schedule import learning_rate, radius
 
@@ -43,38 +43,66 @@ def train(config: TrainConfig, folder: Path, *, overwrite: bool = False, as_json
     """Trains a new network into a new run's folder."""
     data = load_set(config.data, "train", data_dir=config.data_dir, size=config.size)
     model = new_model(config, data)
-    pick_device(config.device)  # says so before a folder is made
+    pick_device(config.device)  # what can't be used is said before a folder is made
+    if config.tensorboard:
+        _board_writer()
     with new_folder(folder, overwrite=overwrite) as temporary:
         described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": _describe(data)}
         write_config(temporary, {**described, "machine": describe_machine(config.device)})
     return _learn(config, data, model, folder, as_json)
 
 
-def resume(folder: Path, *, as_json: bool = False, **lengths: Any) -> Model:
+def resume(
+    folder: Path,
+    *,
+    device: str | None = None,
+    data_dir: str | None = None,
+    as_json: bool = False,
+    **lengths: float | None,
+) -> Model:
     """Goes on with an interrupted run, or with a finished one to a new length (steps, epochs or minutes)."""
     stored = read_config(folder)
     if "train" not in stored:
         raise InputError(f"{folder} was saved without its training (no 'train' in config.json): it can't be resumed.")
     config = config_from(stored["train"])
-    longer = {name: value for name, value in lengths.items() if value is not None}
+    longer: dict[str, Any] = {name: value for name, value in lengths.items() if value is not None}
     if longer:
-        config = dataclasses.replace(config, steps=None, epochs=None, minutes=None)
-        config = dataclasses.replace(config, **longer)
-        write_config(folder, {**stored, "train": dataclasses.asdict(config)})
-    data = load_set(config.data, "train", data_dir=config.data_dir, size=config.size)
-    return _learn(config, data, new_model(config, data), folder, as_json)
+        config = dataclasses.replace(config, **{"steps": None, "epochs": None, "minutes": None, **longer})
+    here = dataclasses.replace(config, device=device or config.device, data_dir=data_dir or config.data_dir)
+    data = load_set(here.data, "train", data_dir=here.data_dir, size=here.size)
+    model = new_model(here, data)
+    if json.loads(json.dumps(to_config(model))) != stored["model"]:
+        raise InputError(
+            f"{folder / 'config.json'} describes another network than its options and {data.name} give now: "
+            "resume with the data and the version of gammacaps that it was started with."
+        )
+    return _learn(here, data, model, folder, as_json, {**stored, "train": dataclasses.asdict(config)})
 
 
 def new_model(config: TrainConfig, data: DataSet) -> Model:
     """The network that a configuration names, with the seed's initial weights, for the data's images and classes."""
     torch.manual_seed(config.seed)
     routing = {"routing": config.routing} if config.preset in ("paper", "small") else {}
+    changes = model_changes(config)
+    for name in ("image_shape", "classes"):
+        if name in changes:
+            raise InputError(f"{name} follows from the data: leave it out of --model (--size resizes the images).")
     fitting = {"image_shape": tuple(data.images.shape[1:]), "classes": len(data.class_names)}
-    return create(config.preset, **{**fitting, **routing, **model_changes(config)})
+    return create(config.preset, **{**fitting, **routing, **changes})
 
 
-def _learn(config: TrainConfig, data: DataSet, model: Model, folder: Path, as_json: bool) -> Model:
-    """The loop: from wherever the folder's checkpoint stands to the end of training."""
+def _learn(
+    config: TrainConfig,
+    data: DataSet,
+    model: Model,
+    folder: Path,
+    as_json: bool,
+    described: dict[str, Any] | None = None,
+) -> Model:
+    """The loop: from wherever the folder's checkpoint stands to the end of training.
+
+    `described` is what config.json shall say of a run that goes on, once it is sure that it can.
+    """
     device = pick_device(config.device)
     model.to(device).train()
     on_gpu = device.type == "cuda"
@@ -90,11 +118,13 @@ def _learn(config: TrainConfig, data: DataSet, model: Model, folder: Path, as_js
     limit = None if config.minutes is None else 60 * config.minutes
     if _progress(learner, total, limit) >= 1:
         raise InputError(f"{folder} is finished (step {learner.step}): give more --steps or --minutes to go on.")
+    if described is not None:
+        write_config(folder, described)
     if on_gpu and config.compile:
         compile_routing(model)
 
     progress = Progress(total, limit, learner.step, as_json=as_json)
-    board = _board(folder) if config.tensorboard else None
+    board = _board_writer()(folder / "tensorboard") if config.tensorboard else None
     before, started = learner.seconds, time.monotonic()
     with _deterministic(), _stop_on_signal() as asked_to_stop:
         try:
@@ -122,8 +152,8 @@ def _learn(config: TrainConfig, data: DataSet, model: Model, folder: Path, as_js
                             board.add_scalar(name, value, learner.step)
                 if learner.step % config.checkpoint_every == 0 or last:
                     _refuse_nan(losses["loss"], learner, folder)
-                    write_checkpoint(folder, learner)
                     write_weights(folder, learner.weights())
+                    write_checkpoint(folder, learner)
                     if board is not None:
                         _add_pictures(board, learner, images[index][:8], attacked[:8], labels[index][:8])
                 if asked_to_stop and _progress(learner, total, limit) < 1:
@@ -155,7 +185,7 @@ def take_step(
             loss = classification_loss(name, scores, labels, learner.step)
         else:
             loss = classification_loss(name, clean, labels, learner.step)
-            loss = loss + config.trades * divergence(name, clean, scores)
+            loss = loss + config.trades * divergence(name, clean, scores).mean()
         losses = {"classification": loss.detach()}
         if (
             isinstance(model, GammaCapsNet)
@@ -194,10 +224,8 @@ def attack(
         size = 1.25 * eps  # FGSM-RS (Wong, Rice and Kolter, 2020)
     loss: str | AttackLoss = config.attack_loss
     if clean is not None:
-        before = log_probabilities(model.loss, clean.detach())
-        loss = lambda scores, _: (  # noqa: E731
-            before.exp() * (before - log_probabilities(model.loss, scores))
-        ).sum(dim=-1)
+        before = clean.detach()
+        loss = lambda scores, _: divergence(model.loss, before, scores)  # noqa: E731
     generator = torch.Generator(images.device).manual_seed(config.seed * 1_000_003 + step)
     return pgd(model, images, labels, eps=eps, step=size, steps=config.attack_steps, loss=loss, generator=generator)
 
@@ -210,14 +238,14 @@ def batch_of(step: int, count: int, config: TrainConfig) -> Tensor:
     return order[place * size : (place + 1) * size]
 
 
-def compile_routing(model: Model) -> None:
+def compile_routing(model: Model, backend: str = "inductor") -> None:
     """Compiles routing, where a pass spends most of its time.
 
     Only the function is compiled, its weights being arguments: compiled as a module, some versions of torch keep the
     graph made while an attack had the weights frozen, and the weights then silently stop learning.
     """
     if isinstance(model, GammaCapsNet):
-        compiled = torch.compile(route)
+        compiled = torch.compile(route, backend=backend)
         for layer in model.routed:
             assert isinstance(layer, RoutedCapsules)
             layer.route = compiled
@@ -277,7 +305,7 @@ def _refuse_nan(loss: Tensor, learner: Learner, folder: Path) -> None:
     kept = folder / CHECKPOINT
     where = f"the last good checkpoint is {kept}" if kept.exists() else "there was no checkpoint yet"
     raise InputError(
-        f"Training became NaN or infinite by step {learner.step}, and {where}: lower --lr, and train again or resume."
+        f"Training became NaN or infinite by step {learner.step}, and {where}: train again with a lower --lr."
     )
 
 
@@ -292,7 +320,7 @@ def _forget_metrics_after(path: Path, step: int) -> None:
                 kept.append(line)
         except (json.JSONDecodeError, KeyError, TypeError):
             continue  # half a line
-    path.write_text("".join(line + "\n" for line in kept))
+    write_whole(path, "".join(line + "\n" for line in kept).encode())
 
 
 def _describe(data: DataSet) -> dict[str, Any]:
@@ -304,12 +332,12 @@ def _describe(data: DataSet) -> dict[str, Any]:
     }
 
 
-def _board(folder: Path) -> Any:
+def _board_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise InputError("TensorBoard is not installed: pip install 'gammacaps[tensorboard]'.") from None
-    return SummaryWriter(folder / "tensorboard")
+    return SummaryWriter
 
 
 @torch.no_grad()

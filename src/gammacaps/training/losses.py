@@ -43,10 +43,10 @@ def reconstruction_loss(reconstructed: Float[Tensor, "B C H W"], images: Float[T
     return (reconstructed - images).square().flatten(1).sum(dim=-1).mean()
 
 
-def divergence(name: str, clean: Float[Tensor, "B N"], attacked: Float[Tensor, "B N"]) -> Float[Tensor, ""]:
+def divergence(name: str, clean: Float[Tensor, "B N"], attacked: Float[Tensor, "B N"]) -> Float[Tensor, "B"]:
     """KL from the attacked to the clean class probabilities (TRADES), for a network whose loss is `name`."""
     log_p, log_q = log_probabilities(name, clean), log_probabilities(name, attacked)
-    return (log_p.exp() * (log_p - log_q)).sum(dim=-1).mean()
+    return (log_p.exp() * (log_p - log_q)).sum(dim=-1)
 
 
 def log_probabilities(name: str, scores: Float[Tensor, "B N"]) -> Float[Tensor, "B N"]:

@@ -1,0 +1,40 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+
+# In a process of its own: the shape checks that tests put around every function can't be compiled.
+SCRIPT = """
+import copy, sys, torch, gammacaps
+from gammacaps.training.loop import compile_routing
+
+device, backend, rule = sys.argv[1:]
+torch.manual_seed(0)
+model = gammacaps.create("small", filters=8, primary_types=2, hidden=(5,), decoder=(), routing=rule).to(device)
+compiled = copy.deepcopy(model)
+compile_routing(compiled, backend)
+images = torch.rand(3, 1, 28, 28, device=device, requires_grad=True)
+for learning in (False, True, False, True):  # an attack, a step, an attack, a step
+    gradients = []
+    for network in (model, compiled):
+        network.requires_grad_(learning)
+        wanted = [images, *(network.parameters() if learning else ())]
+        gradients.append(torch.autograd.grad(network(images).square().sum(), wanted))
+    for plain, fast in zip(*gradients, strict=True):
+        torch.testing.assert_close(fast, plain, rtol=1e-3, atol=1e-5)
+print("the same gradients")
+"""
+NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
+
+
+@pytest.mark.parametrize(("device", "backend"), [("cpu", "aot_eager"), pytest.param("cuda", "inductor", marks=NO_GPU)])
+@pytest.mark.parametrize("rule", ["sda", "rba"])
+def test_compiled_weights_go_on_learning_after_they_were_frozen(device, backend, rule):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT, device, backend, rule],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "the same gradients" in done.stdout, done.stderr
