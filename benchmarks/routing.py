@@ -27,7 +27,8 @@ from gammacaps.models import GammaCapsNet
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import reference
 
-RESULTS = Path(__file__).parent / "results" / "cpu-routing.csv"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "cpu-routing.csv"
 MACHINE = ("gammacaps", "commit", "device_name", "threads", "torch", "python")
 MEASURED = ("implementation", "batch", "repeats", "median_ms", "q1_ms", "q3_ms", "ratio_to_materialised")
 COLUMNS = ("date", *MACHINE, "what", *MEASURED)
@@ -153,14 +154,14 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 @functools.cache
 def commit() -> str:
-    """The commit that is checked out, or "unknown" outside a repository."""
+    """The commit that is checked out, "-dirty" where the code has changed since, or "unknown" outside a repository."""
+    git = functools.partial(subprocess.check_output, cwd=ROOT, text=True, stderr=subprocess.DEVNULL)
     try:
-        command = ["git", "rev-parse", "--short", "HEAD"]
-        return subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        head = git(["git", "rev-parse", "--short", "HEAD"]).strip()
+        changed = git(["git", "status", "--porcelain", "--", "src", "benchmarks/*.py"])
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    return f"{head}-dirty" if changed else head
 
 
 def append(rows: list[dict[str, Any]], path: Path) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -137,6 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except InputError as error:
         print(f"gammacaps: {error}", file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
+        sys.exit(0)
     except KeyboardInterrupt as stop:
         print(f"gammacaps: {str(stop) or 'Interrupted.'}", file=sys.stderr)
         sys.exit(130)

@@ -51,7 +51,7 @@ def spoil_weights(folder, change):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda f: (f / "config.json").unlink(), "There is no file .*config.json"),
+        (lambda f: (f / "config.json").unlink(), "is not a run's folder .there is no file config.json"),
         (lambda f: (f / "config.json").write_text("{"), "can't be read as JSON"),
         (lambda f: (f / "config.json").write_text("[]"), "does not describe a network"),
         (lambda f: spoil_config(f, lambda c: c.update(format=99)), "is of format 99"),

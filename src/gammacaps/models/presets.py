@@ -68,7 +68,13 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
             return value
     elif value in get_args(kind):
         return value
-    expected = "one of " + ", ".join(map(repr, get_args(kind))) if isinstance(value, str) else f"of type {kind}"
+    if get_origin(kind) is tuple:
+        many = "" if get_args(kind)[-1] is ... else f"{len(get_args(kind))} "
+        expected = f"a list of {many}whole numbers, such as [32]" if not many else f"a list of {many}whole numbers"
+    elif kind in (int, bool):
+        expected = "a whole number" if kind is int else "true or false"
+    else:
+        expected = "one of " + ", ".join(map(repr, get_args(kind)))
     raise InputError(f"{name} must be {expected}, not {value!r}.")
 
 

@@ -45,6 +45,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     """A run's config.json, checked to be one."""
     if not folder.is_dir():
         raise InputError(f"There is no run's folder {folder}: give the folder that `gammacaps train --out` made.")
+    if not (folder / CONFIG).is_file():
+        raise InputError(f"{folder} is not a run's folder (there is no file {CONFIG} in it): give one that is.")
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         raise InputError(f"{folder / CONFIG} does not describe a network (it has no 'model'): restore it.")

@@ -71,7 +71,8 @@ def squash_gradient(s: Float[Tensor, "B J D"], grad: Float[Tensor, "B J D"]) -> 
 
 def softmax_gradient(c: Float[Tensor, "B J I"], grad: Float[Tensor, "B J I"]) -> Float[Tensor, "B J I"]:
     """The gradient at the logits b of c = softmax over the parents j."""
-    return c * (grad - (c * grad).sum(dim=1, keepdim=True))
+    weighted = c * grad
+    return torch.addcmul(weighted, c, weighted.sum(dim=1, keepdim=True), value=-1)
 
 
 def distance_gradient(
@@ -173,17 +174,18 @@ class Routing(torch.autograd.Function):
                 grad_v = over_children(grad_b, u)
             vectors.append(v)
 
+        factor, vector = torch.stack(factors, dim=2), torch.stack(vectors, dim=2)  # B J k I, B J k D
         B, J, I, D = u.shape
         grad_raw = torch.empty(I, B, J, D, dtype=u.dtype, device=u.device)
         by_vote = grad_raw.permute(1, 2, 0, 3)  # B J I D
         if ratio is not None:
             # Where a vote was shortened, its length is the capsule's: what points along it moves the capsule.
             along = torch.where(ratio < 1, radial / size, 0)  # B J I
-            rest = torch.stack([f * ratio for f in factors], dim=-1) @ torch.stack(vectors, dim=2)  # B J I D
+            rest = factor.mul_(ratio.unsqueeze(2)).transpose(2, 3) @ vector  # B J I D
             torch.addcmul(rest, u, ((own - along / size) * ratio).unsqueeze(-1), out=by_vote)
             grad_poses = poses * (along.sum(dim=1, keepdim=True) / size).transpose(1, 2)
         else:
-            by_vote.copy_(torch.stack(factors, dim=-1) @ torch.stack(vectors, dim=2))
+            by_vote.copy_(factor.transpose(2, 3) @ vector)
             grad_poses = torch.zeros_like(poses)
         grad_rows = grad_raw.view(I, B, J * D)
         grad_weight = None
