@@ -8,16 +8,18 @@ respect to the votes u_ij is one weighted sum over the iterations k,
 where gs^k is the gradient at s^k, a^k the gradient at the distance divided by the distance, and G^k the
 gradient at the logits b. So the votes are stored once, and the sum is one matrix product.
 
-Inside this file the votes lie in memory as B J I D, so that every sum over lower capsules is a matrix
-product over contiguous memory.
+Inside this file the votes lie in memory as B J D I: every sum over lower capsules or over entries is then a matrix
+product, and all else runs along I, however short a vote is.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import mse_loss
 
 from gammacaps.ops import reference
 from gammacaps.ops.reference import TINY, length, scale, squash
@@ -32,27 +34,29 @@ class Rule:
     scale_over: str
 
 
-def distances(u: Float[Tensor, "B J I D"], v: Float[Tensor, "B J D"]) -> Float[Tensor, "B J I"]:
+def transposed(matrix: Float[Tensor, "n m"]) -> Float[Tensor, "m n"]:
+    """A contiguous transpose."""
+    if matrix.is_cuda:
+        return matrix.t().contiguous()
+    # On a CPU products with the identity, some columns at a time, take a third of a copy's time.
+    n, m = matrix.shape
+    width = math.gcd(m, 32)
+    same = torch.eye(width, dtype=matrix.dtype, device=matrix.device).expand(m // width, width, width)
+    return torch.bmm(same, matrix.view(n, -1, width).permute(1, 2, 0)).view(m, n)
+
+
+def distances(u: Float[Tensor, "B J D I"], v: Float[Tensor, "#B #J #D 1"]) -> Float[Tensor, "B J I"]:
     """|u_ij - v_j|, never through |u|^2 - 2uv + |v|^2, which loses half the digits of a small distance."""
     if u.is_cuda:
-        return length(u - v.unsqueeze(2))
-    # On a CPU cdist reads the votes once and writes no difference.
-    return torch.cdist(u, v.unsqueeze(2), compute_mode="donot_use_mm_for_euclid_dist").squeeze(-1)
+        return torch.linalg.vector_norm(u - v, dim=2)
+    # On a CPU a norm over any but the last axis is very slow, and a product with ones faster than a sum.
+    squares = mse_loss(u, v.expand_as(u), reduction="none")
+    return (u.new_ones(1, u.shape[2]).expand(*u.shape[:2], -1, -1) @ squares).squeeze(2).sqrt_()
 
 
-def lengths(raw: Float[Tensor, "I B J D"]) -> Float[Tensor, "I B J"]:
-    """The votes' lengths: on a CPU the distance from zero is twice as fast as a norm over so short an axis."""
-    return length(raw) if raw.is_cuda else distances(raw, raw.new_zeros(*raw.shape[:2], raw.shape[3]))
-
-
-def over_children(c: Float[Tensor, "B J I"], u: Float[Tensor, "B J I D"]) -> Float[Tensor, "B J D"]:
+def over_children(c: Float[Tensor, "B J I"], u: Float[Tensor, "B J D I"]) -> Float[Tensor, "B J D"]:
     """sum_i c_ij u_ij."""
-    return (c.unsqueeze(2) @ u).squeeze(2)
-
-
-def over_entries(u: Float[Tensor, "B J I D"], v: Float[Tensor, "B J D"]) -> Float[Tensor, "B J I"]:
-    """The dot product of each vote with its parent's vector."""
-    return (u @ v.unsqueeze(3)).squeeze(3)
+    return (c.unsqueeze(2) @ u.transpose(2, 3)).squeeze(2)
 
 
 def usual_distance(distance: Float[Tensor, "B J I"], rule: Rule) -> Tensor:
@@ -69,25 +73,20 @@ def squash_gradient(s: Float[Tensor, "B J D"], grad: Float[Tensor, "B J D"]) -> 
     return grad * (norm / denominator) + s * (along * (1 - norm * norm) / (denominator * denominator))
 
 
-def softmax_gradient(c: Float[Tensor, "B J I"], grad: Float[Tensor, "B J I"]) -> Float[Tensor, "B J I"]:
-    """The gradient at the logits b of c = softmax over the parents j."""
-    weighted = c * grad
-    return torch.addcmul(weighted, c, weighted.sum(dim=1, keepdim=True), value=-1)
-
-
 def distance_gradient(
     distance: Float[Tensor, "B J I"], grad_b: Float[Tensor, "B J I"], rule: Rule
 ) -> Float[Tensor, "B J I"]:
     """The gradient at the distances of b = scale * distance / usual_distance, divided by the distance."""
     usual = usual_distance(distance, rule)
-    weighted = grad_b * (distance / usual)
+    weighted = grad_b * distance
     mean = weighted.mean(dim=1, keepdim=True) if rule.scale_over == "capsule" else weighted.mean()
     # Where the mean was raised to TINY it is a constant, and so has no gradient.
-    mean = mean * (usual > TINY)
-    grad = (grad_b - mean) * (scale(distance.shape[1]) / usual)
-    # Nearer than this, the direction from parent to vote is rounding error, and dividing would magnify it.
+    mean = mean / usual * (usual > TINY)
+    # Nearer than this, the direction from parent to vote is rounding error, and dividing would magnify it. A quotient
+    # by the square needs no mask, which is slow on a CPU: under the limit it falls to 0.
     near = 100 * torch.finfo(distance.dtype).eps
-    return torch.where(distance > near, grad / distance.clamp_min(near), 0)
+    square = distance.square().clamp_min_(near * near).mul_(usual / scale(distance.shape[1]))
+    return weighted.addcmul_(distance, mean, value=-1).div_(square)
 
 
 class Routing(torch.autograd.Function):
@@ -98,15 +97,16 @@ class Routing(torch.autograd.Function):
         B, I, _ = poses.shape
         _, J, d, D = weight.shape
         rows = weight.transpose(1, 2).reshape(I, d, J * D)  # a view of weights stored as `RoutedCapsules` stores them
-        raw = torch.bmm(poses.transpose(0, 1), rows).view(I, B, J, D)
-        u = torch.empty(B, J, I, D, dtype=raw.dtype, device=raw.device)
-        ratio = None
+        raw = torch.bmm(poses.transpose(0, 1), rows)  # I B JD
+        u = transposed(raw.view(I, -1)).view(B, J, D, I)
+        most = ratio = None
         if rule.name == "sda":
-            most, size = length(poses).t().unsqueeze(-1), lengths(raw)  # I B 1, I B J
-            ratio = torch.where(size > most, most / size.clamp_min(TINY), 1).permute(1, 2, 0).contiguous()  # B J I
-            torch.mul(raw.permute(1, 2, 0, 3), ratio.unsqueeze(-1), out=u)
-        else:
-            u.copy_(raw.permute(1, 2, 0, 3))
+            # Clamped twice, so that a zero vote of a zero pose has the ratio 1. By no maximum(size, most): compiled for
+            # a GPU x / x may be just under 1, and the gradient asks which votes were shortened.
+            tiny = torch.finfo(u.dtype).tiny
+            most = length(poses).clamp_min(2 * tiny).unsqueeze(1)  # B 1 I
+            ratio = (most / distances(u, u.new_zeros(1, 1, 1, 1)).clamp_min_(tiny)).clamp_max_(1)  # B J I
+            u *= ratio.unsqueeze(2)
 
         c = u.new_full((B, J, I), 1 / J)
         b = u.new_zeros(()).expand(B, J, I)
@@ -117,16 +117,16 @@ class Routing(torch.autograd.Function):
             v = squash(sums[-1])  # B J D
             if k == rule.iterations - 1:
                 break
-            if rule.name == "sda":
-                distance.append(distances(u, v))  # B J I
+            if ratio is not None:
+                distance.append(distances(u, v.unsqueeze(3)))  # B J I
                 b = distance[-1] * (scale(J) / usual_distance(distance[-1], rule))
             else:
-                b = b + over_entries(u, v)
+                b = b + (v.unsqueeze(2) @ u).squeeze(2)
             c = b.softmax(dim=1)
             couplings.append(c)
 
         ctx.rule = rule
-        ctx.save_for_backward(poses, weight, bias, rows, u, ratio, *couplings, *sums, *distance)
+        ctx.save_for_backward(poses, weight, bias, rows, u, most, ratio, *couplings, *sums, *distance)
         ctx.set_materialize_grads(False)
         return v, c
 
@@ -135,59 +135,57 @@ class Routing(torch.autograd.Function):
         ctx: Any, grad_v: Tensor | None, grad_c: Tensor | None
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         rule, r = ctx.rule, ctx.rule.iterations
-        poses, weight, bias, rows, u, ratio, *kept = ctx.saved_tensors
+        poses, weight, bias, rows, u, most, ratio, *kept = ctx.saved_tensors
         if torch.is_grad_enabled():
             return *differentiable_gradient(poses, weight, bias, rule, grad_v, grad_c), None
         couplings, sums, distance = kept[:r], kept[r : 2 * r], kept[2 * r :]
+        B, J, D, I = u.shape
 
-        size = length(poses).clamp_min(TINY).unsqueeze(1)  # B 1 I
+        # The sum over iterations is factors times vectors, 2k for c^k and gs^k, 2k - 1 for the second term of v^(k-1):
+        # all but what multiplies u_ij itself, its `own`. What points along u_ij is `radial`.
+        factors, vectors = u.new_empty(B, J, 2 * r - 1, I), u.new_empty(B, J, 2 * r - 1, D)
         grad_bias = torch.zeros_like(sums[0])
-        grad_b = torch.zeros_like(couplings[0])
-        own = torch.zeros_like(couplings[0])  # what multiplies u_ij itself in the sum over iterations
-        radial = torch.zeros_like(couplings[0])  # that whole sum's dot product with u_ij, for votes as long as |v_i|
-        factors, vectors = [], []  # the rest of the sum: factors (B J I) times vectors (B J D)
+        own = radial = grad_b = u.new_zeros(())
         for k in reversed(range(r)):
             if grad_v is None:
                 grad_v = torch.zeros_like(sums[k])
-            grad_s = squash_gradient(sums[k], grad_v)  # B J D
+            c, grad_s = couplings[k], squash_gradient(sums[k], grad_v)  # B J I, B J D
             grad_bias += grad_s
-            grad = over_entries(u, grad_s)  # B J I
-            radial.addcmul_(couplings[k], grad)
-            factors.append(couplings[k])
-            vectors.append(grad_s)
+            vectors[:, :, 2 * k] = grad_s
+            torch.mul(c, 1 if ratio is None else ratio, out=factors[:, :, 2 * k])
+            if k > 0:
+                v = squash(sums[k - 1])
+                vectors[:, :, 2 * k - 1] = v if ratio is None else -v
+            if k == 0 and ratio is None:
+                break
+            *by_v, grad = (vectors[:, :, max(2 * k - 1, 0) : 2 * k + 1] @ u).unbind(2)  # B J I
+            if ratio is not None:
+                radial = torch.addcmul(radial, c, grad)
             if k == 0:
                 break
             if grad_c is not None:
                 grad, grad_c = grad + grad_c, None
-            v = squash(sums[k - 1])
-            if rule.name == "sda":
-                d = distance[k - 1]
-                a = distance_gradient(d, softmax_gradient(couplings[k], grad), rule)
-                own += a
-                # u (u - v) = (|u|^2 - |v|^2 + d^2) / 2, without another look at the votes.
-                radial.addcmul_(a, size * size - v.square().sum(-1, keepdim=True) + d * d, value=0.5)
-                factors.append(-a)
+            weighted = c * grad
+            grad = torch.addcmul(weighted, c, weighted.sum(dim=1, keepdim=True), value=-1)  # at the logits b
+            if ratio is not None:
+                a = distance_gradient(distance[k - 1], grad, rule)
+                own = own + a
+                radial.addcmul_(a, by_v[0])
+                torch.mul(a, ratio, out=factors[:, :, 2 * k - 1])
                 grad_v = v * a.sum(dim=-1, keepdim=True) - over_children(a, u)
             else:
-                grad_b = grad_b + softmax_gradient(couplings[k], grad)
-                factors.append(grad_b)
+                grad_b = grad_b + grad
+                factors[:, :, 2 * k - 1] = grad_b
                 grad_v = over_children(grad_b, u)
-            vectors.append(v)
 
-        factor, vector = torch.stack(factors, dim=2), torch.stack(vectors, dim=2)  # B J k I, B J k D
-        B, J, I, D = u.shape
-        grad_raw = torch.empty(I, B, J, D, dtype=u.dtype, device=u.device)
-        by_vote = grad_raw.permute(1, 2, 0, 3)  # B J I D
+        grad_u = vectors.transpose(2, 3) @ factors  # B J D I
+        grad_poses = torch.zeros_like(poses)
         if ratio is not None:
             # Where a vote was shortened, its length is the capsule's: what points along it moves the capsule.
-            along = torch.where(ratio < 1, radial / size, 0)  # B J I
-            rest = factor.mul_(ratio.unsqueeze(2)).transpose(2, 3) @ vector  # B J I D
-            torch.addcmul(rest, u, ((own - along / size) * ratio).unsqueeze(-1), out=by_vote)
-            grad_poses = poses * (along.sum(dim=1, keepdim=True) / size).transpose(1, 2)
-        else:
-            by_vote.copy_(factor.transpose(2, 3) @ vector)
-            grad_poses = torch.zeros_like(poses)
-        grad_rows = grad_raw.view(I, B, J * D)
+            along = (radial / most.clamp_min(TINY).square()).add_(own).mul_((1 - ratio).sign_())  # B J I
+            grad_poses = poses * along.sum(dim=1).unsqueeze(-1)
+            grad_u.addcmul_(u, (own - along).mul_(ratio).unsqueeze(2))
+        grad_rows = transposed(grad_u.view(-1, I)).view(I, B, J * D)
         grad_weight = None
         if ctx.needs_input_grad[1]:
             grad_weight = torch.bmm(poses.permute(1, 2, 0), grad_rows).view(I, -1, J, D).transpose(1, 2)
