@@ -1,9 +1,14 @@
 """What all tests share: a fixed seed, and the real data sets where they lie beside."""
 
+import os
 from pathlib import Path
 
 import pytest
 import torch
+
+# Where there is no GPU, Triton's interpreter runs the kernels; it must be chosen before they are imported.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 REAL_DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -70,7 +70,6 @@ class RoutedCapsules(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.route = route  # replaced by its compiled self where that is wanted
         self.rule: RoutingRule = rule
         self.iterations = iterations
         self.scale_over: ScaleOver = scale_over
@@ -80,7 +79,7 @@ class RoutedCapsules(nn.Module):
         self.bias = nn.Parameter(torch.full((upper, upper_size), 0.1)) if bias else None  # J D
 
     def forward(self, poses: Float[Tensor, "B I d"], couplings: bool = False) -> Routed:
-        return self.route(
+        return route(
             poses,
             self.weight,
             self.bias,

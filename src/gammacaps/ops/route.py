@@ -1,5 +1,8 @@
 """`route`: one layer of capsules votes for the next. The dispatcher over rules and backends."""
 
+import importlib.util
+import os
+from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
 import torch
@@ -45,6 +48,8 @@ def route(
     gradient flows through all iterations and is finite at zero vectors.
     """
     dtype = _check(poses, weight, bias, rule, iterations, scale_over, backend)
+    if _use_triton(backend, poses, weight, dtype, scale_over):
+        return _route_by_kernels(poses, weight, bias, rule, iterations, couplings, dtype)
     wide = torch.promote_types(dtype, torch.float32)
     with torch.autocast(poses.device.type, enabled=False):
         v, c = Routing.apply(
@@ -54,6 +59,47 @@ def route(
             Rule(rule, iterations, scale_over),
         )
     return Routed(v.to(dtype), c.transpose(1, 2).to(dtype) if couplings else None)
+
+
+def why_not_triton(device: torch.device, dtype: torch.dtype, shape: Sequence[int], scale_over: str) -> str | None:
+    """Why the Triton kernels can't route by a weight of this shape (I, J, d, D) here; None where they can."""
+    if importlib.util.find_spec("triton") is None:
+        return "Triton is not installed: pip install triton"
+    if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        return f"they need a CUDA device, and the tensors are on {device.type}"
+    if dtype == torch.float64:
+        return "they compute in float32, and the tensors are float64"
+    if scale_over == "batch":
+        return "they scale distances over each capsule, not over the batch"
+    if max(shape[2:]) > 64:
+        return f"they take capsules of at most 64 entries, not {max(shape[2:])}"
+    return None
+
+
+def _use_triton(backend: str, poses: Tensor, weight: Tensor, dtype: torch.dtype, scale_over: str) -> bool:
+    if backend == "torch" or (backend == "auto" and not poses.is_cuda):
+        return False
+    reason = why_not_triton(poses.device, dtype, weight.shape, scale_over)
+    if reason is not None and backend == "triton":
+        raise InputError(f"The Triton kernels can't be used: {reason}. Use backend='auto' or 'torch'.")
+    return reason is None
+
+
+def _route_by_kernels(
+    poses: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    rule: str,
+    iterations: int,
+    couplings: bool,
+    dtype: torch.dtype,
+) -> Routed:
+    from gammacaps.ops.kernels import routing
+
+    learning = torch.is_grad_enabled() and (weight.requires_grad or (bias is not None and bias.requires_grad))
+    keep = learning or (torch.is_grad_enabled() and poses.requires_grad)
+    v, c, *_ = routing.route(poses, weight, bias, rule, iterations, couplings, keep, learning)
+    return Routed(v.to(dtype), c.to(dtype) if couplings else None)
 
 
 def _check(
@@ -95,8 +141,6 @@ def _check(
     check_choice("rule", rule, get_args(RoutingRule))
     check_choice("scale_over", scale_over, get_args(ScaleOver))
     check_choice("backend", backend, get_args(Backend))
-    if backend == "triton":
-        raise InputError("This version has no Triton kernels for routing: use backend='auto' or 'torch'.")
     if iterations < 1:
         raise InputError(f"Routing needs at least 1 iteration, not {iterations}.")
     return dtype

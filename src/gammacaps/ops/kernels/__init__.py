@@ -1,0 +1,1 @@
+"""Triton kernels, for a GPU; under TRITON_INTERPRET=1 they run on a CPU, slowly, for tests."""
