@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gammacaps.errors import InputError
 from gammacaps.nn.vector import wide
-from gammacaps.ops.em import em_route, parents_of, receptive_fields
+from gammacaps.ops.em import EMRouted, em_route, parents_of, receptive_fields
 
 
 class MatrixLayer(NamedTuple):
@@ -33,6 +33,38 @@ class MatrixPrimary(nn.Module):
         return MatrixLayer(wide(poses), wide(activations))
 
 
+def vote_and_route(
+    poses: Float[Tensor, "B n 16"],
+    activations: Float[Tensor, "B n"],
+    weight: Float[Tensor, "k J 4 4"],
+    beta_v: Float[Tensor, "J"],
+    beta_a: Float[Tensor, "J"],
+    fields: Int[Tensor, "L K"],
+    parents: Int[Tensor, "n"],
+    places: Float[Tensor, "n 16"] | None,
+    iterations: int,
+) -> EMRouted:
+    """Each child's vote for each parent type, pose @ W, routed by EM; with coordinate addition where there are places.
+
+    A function of its weights, so that it can be compiled as one.
+    """
+    # K J 4 4; shared weights are repeated over the places, the type running fastest.
+    weight = weight.repeat(fields.shape[1] // len(weight), 1, 1, 1)
+    seen = poses[:, fields].unflatten(-1, (4, 4))  # B L K 4 4
+    votes = torch.einsum("blkpq,kjqr->blkjpr", seen, weight).flatten(-2)  # B L K J 16
+    if places is not None:
+        votes = votes + places.to(votes).unsqueeze(1)
+    return em_route(votes, activations, fields, beta_v, beta_a, iterations=iterations, parents=parents)
+
+
+def places(height: int, width: int, types: int) -> Float[Tensor, "n 16"]:
+    """Each child's column and row, scaled to [0, 1], at the top of the pose's right-hand column."""
+    found = torch.zeros(height, width, 16, dtype=torch.float64)
+    found[..., 3] = (torch.arange(width).to(found) + 0.5) / width
+    found[..., 7] = ((torch.arange(height).to(found) + 0.5) / height).unsqueeze(-1)
+    return found.flatten(0, 1).repeat_interleave(types, dim=0)
+
+
 class MatrixCapsules(nn.Module):
     """Capsules routed by EM from kernel x kernel windows of the layer below.
 
@@ -42,6 +74,7 @@ class MatrixCapsules(nn.Module):
 
     fields: Tensor  # L K: which child stands where in the window of each position
     parents: Tensor  # n: how many parents each child has
+    places: Tensor  # n 16: what coordinate addition adds to each child's votes
 
     def __init__(
         self,
@@ -60,7 +93,8 @@ class MatrixCapsules(nn.Module):
                 f"A grid of {height}x{width} capsules is smaller than the {kernel}x{kernel} window above it: "
                 "use larger images."
             )
-        self.types, self.iterations, self.lower_grid = types, iterations, grid
+        self.vote_and_route = vote_and_route  # replaced by its compiled self where that is wanted
+        self.types, self.iterations = types, iterations
         if kernel is None:
             self.grid = (1, 1)
             fields = torch.arange(height * width * lower_types).unsqueeze(0)  # 1 K
@@ -71,6 +105,7 @@ class MatrixCapsules(nn.Module):
         self.register_buffer("fields", fields, persistent=False)
         parents = parents_of(fields, height * width * lower_types, types)
         self.register_buffer("parents", parents, persistent=False)
+        self.register_buffer("places", places(height, width, lower_types), persistent=False)
         self.weight = nn.Parameter(torch.empty(lower_types * (1 if kernel is None else kernel**2), types, 4, 4))
         nn.init.trunc_normal_(self.weight, std=1.0, a=-2.0, b=2.0)
         self.beta_v = nn.Parameter(torch.empty(types))
@@ -80,27 +115,19 @@ class MatrixCapsules(nn.Module):
         nn.init.trunc_normal_(self.beta_a, mean=-1000.0, std=500.0, a=-2000.0, b=0.0)
 
     def forward(self, below: MatrixLayer, couplings: bool = False) -> MatrixLayer:
-        votes = self.votes(below.poses)
-        routed = em_route(votes, below.activations, self.fields, self.beta_v, self.beta_a, iterations=self.iterations)
+        routed = self.vote_and_route(
+            below.poses,
+            below.activations,
+            self.weight,
+            self.beta_v,
+            self.beta_a,
+            self.fields,
+            self.parents,
+            self.places if self.shared else None,
+            self.iterations,
+        )
         dense = self.dense(routed.couplings, below.activations.shape[1]) if couplings else None
         return MatrixLayer(routed.poses.flatten(1, 2), routed.activations.flatten(1), dense)
-
-    def votes(self, poses: Float[Tensor, "B n 16"]) -> Float[Tensor, "B L K J 16"]:
-        """pose @ W of each child for each parent type."""
-        height, width = self.lower_grid
-        # K J 4 4; shared weights are repeated over the places, the type running fastest.
-        weight = self.weight.repeat(height * width, 1, 1, 1) if self.shared else self.weight
-        seen = poses[:, self.fields].unflatten(-1, (4, 4))  # B L K 4 4
-        votes = torch.einsum("blkpq,kjqr->blkjpr", seen, weight).flatten(-2)
-        return votes + self.places(votes).unsqueeze(1) if self.shared else votes
-
-    def places(self, like: Tensor) -> Float[Tensor, "K 16"]:
-        """Each child's column and row, scaled to [0, 1], at the top of the pose's right-hand column."""
-        height, width = self.lower_grid
-        places = like.new_zeros(height, width, 16)
-        places[..., 3] = (torch.arange(width).to(like) + 0.5) / width
-        places[..., 7] = ((torch.arange(height).to(like) + 0.5) / height).unsqueeze(-1)
-        return places.flatten(0, 1).repeat_interleave(len(self.weight), dim=0)
 
     def dense(self, R: Float[Tensor, "B L K J"], count: int) -> Float[Tensor, "B n m"]:
         """The couplings as a children x parents matrix, zero where a child can't reach a parent."""

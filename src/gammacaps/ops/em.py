@@ -41,10 +41,15 @@ def em_route(
     *,
     iterations: int = 3,
     final_lambda: float = 0.01,
+    parents: Int[Tensor, "n"] | None = None,
 ) -> EMRouted:
-    """Fits each parent's Gaussian to the votes of the children assigned to it, and the assignment to the fit."""
+    """Fits each parent's Gaussian to the votes of the children assigned to it, and the assignment to the fit.
+
+    `parents` is what `parents_of` gives, for whoever has counted them already.
+    """
     count, J = activations.shape[1], votes.shape[3]
-    share = 1 / parents_of(children, count, J)[children].to(votes.dtype)  # L K
+    parents = parents_of(children, count, J) if parents is None else parents
+    share = 1 / parents[children].to(votes.dtype)  # L K
     R = share.unsqueeze(-1).expand(votes.shape[:4])  # B L K J
     weight = activations[:, children].unsqueeze(-1)  # B L K 1
     for k in range(iterations):

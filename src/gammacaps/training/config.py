@@ -63,7 +63,7 @@ class TrainConfig:
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 and so on."""
     compile: bool = True
-    """Compile routing on a GPU (never on a CPU)."""
+    """Compile EM routing on a GPU (never on a CPU)."""
     log_every: int = 20
     """Steps between lines of metrics.jsonl."""
     checkpoint_every: int = 500

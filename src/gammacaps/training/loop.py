@@ -22,10 +22,10 @@ from gammacaps.data import DataSet, load_set
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.files import append_line, new_folder, write_whole
-from gammacaps.models import CNN, GammaCapsNet, Model, create, to_config
+from gammacaps.models import CNN, GammaCapsNet, MatrixCapsNet, Model, create, to_config
 from gammacaps.models.stored import read_config, write_config, write_weights
-from gammacaps.nn import RoutedCapsules
-from gammacaps.ops import route
+from gammacaps.nn import MatrixCapsules
+from gammacaps.nn.matrix import vote_and_route
 from gammacaps.training.checkpoint import CHECKPOINT, Learner, read_checkpoint, write_checkpoint
 from gammacaps.training.config import TrainConfig, config_from, model_changes
 from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
@@ -239,16 +239,16 @@ def batch_of(step: int, count: int, config: TrainConfig) -> Tensor:
 
 
 def compile_routing(model: Model, backend: str = "inductor") -> None:
-    """Compiles routing, where a pass spends most of its time.
+    """Compiles EM routing, which has no kernels of its own.
 
     Only the function is compiled, its weights being arguments: compiled as a module, some versions of torch keep the
     graph made while an attack had the weights frozen, and the weights then silently stop learning.
     """
-    if isinstance(model, GammaCapsNet):
-        compiled = torch.compile(route, backend=backend)
+    if isinstance(model, MatrixCapsNet):
+        compiled = torch.compile(vote_and_route, backend=backend)
         for layer in model.routed:
-            assert isinstance(layer, RoutedCapsules)
-            layer.route = compiled
+            assert isinstance(layer, MatrixCapsules)
+            layer.vote_and_route = compiled
 
 
 def _progress(learner: Learner, total: int | None, limit: float | None) -> float:
