@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from gammacaps.attacks.balls import BALLS
+from gammacaps.attacks.balls import BALLS, LinfBall
+from gammacaps.attacks.fast import fast_attack
 from gammacaps.attacks.losses import AttackLoss, loss_of
 from gammacaps.data import check_images
 from gammacaps.data.checks import check_labels
@@ -98,7 +99,11 @@ def pgd(
     with frozen(model):
         for _ in range(restarts):
             points = ball.start(generator) if random_start else ball.images
-            for _ in range(steps):
+            if (fast := fast_attack(model, points, loss, norm, until_broken)) is not None:
+                assert isinstance(ball, LinfBall)
+                check_labels(goal, len(images), fast.classes)
+                points = fast.run(points, ball.low, ball.high, goal[alive], step, steps, sign)
+            for _ in range(0 if fast is not None else steps):
                 points = points.detach().requires_grad_()
                 with torch.enable_grad():
                     value, broken = rate(points, goal[alive])

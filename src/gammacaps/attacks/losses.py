@@ -27,7 +27,8 @@ def ce(scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, 
 
 def ce_log(scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, "B"]:
     """Cross-entropy of lengths as shares of their sum, so that confidence can reach 1."""
-    if (scores < 0).any():
+    # On a GPU the answer would have to be waited for.
+    if not scores.is_cuda and (scores < 0).any():
         raise InputError("The attack's loss 'ce-log' takes lengths, but a score is negative: use 'ce' for logits.")
     return cross_entropy(scores.clamp_min(1e-12).log(), labels, reduction="none")
 

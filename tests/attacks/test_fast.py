@@ -1,0 +1,122 @@
+"""The fast attack against the plain one: the same network, the same gradient, the same images."""
+
+import pytest
+import torch
+
+import gammacaps
+from gammacaps.attacks import pgd
+from gammacaps.attacks.balls import LinfBall
+from gammacaps.attacks.fast import FastAttack, fast_attack
+from gammacaps.attacks.losses import LOSSES
+from gammacaps.ops import length
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+# Samples that only fill up a tile hold whatever fresh memory held, of which NumPy may warn in the interpreter.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:All-NaN slice encountered:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
+]
+
+
+def small_network(**changes):
+    """Small enough for the interpreter; its weights large enough that some votes are shortened."""
+    shape = {"image_shape": (1, 9, 9), "filters": 32, "kernel": 5, "stride": 1, "primary_kernel": 3, "decoder": ()}
+    capsules = {"primary_types": 2, "primary_size": 4, "hidden": (3,), "hidden_size": 4, "class_size": 4, "classes": 3}
+    model = gammacaps.create("small", **{**shape, **capsules, **changes}).to(DEVICE).requires_grad_(False)
+    for layer in model.routed:
+        layer.weight *= 6
+    return model
+
+
+def some_images(count=3, shape=(1, 9, 9)):
+    return torch.rand(count, *shape, device=DEVICE), torch.arange(count, device=DEVICE) % 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"routing": "rba"},
+        {"hidden": (3, 4)},  # several hidden layers
+        {"image_shape": (3, 9, 9)},  # colour
+        {"routing_bias": False, "primary_size": 3},  # primary capsules that are no power of two
+        {"classes": 5, "primary_size": 32, "primary_types": 1, "hidden_size": 40},  # too large for few: many
+    ],
+    ids=str,
+)
+def test_the_frozen_network_has_the_model_s_capsules_and_image_gradient(changes):
+    model = small_network(**changes)
+    images, _ = some_images(2, model.config.image_shape)
+    network = FastAttack(model, 2, torch.float32, "margin", False).network
+    poses = network.forward(images)
+    leaf = images.clone().requires_grad_()
+    plain = model.parse(leaf, couplings=False).poses[-1]
+    torch.testing.assert_close(poses, plain, rtol=1e-4, atol=1e-5)
+    grad = torch.randn_like(poses)
+    torch.testing.assert_close(network.backward(grad), torch.autograd.grad(plain, leaf, grad)[0], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "a function"])
+def test_the_attacked_images_are_the_plain_attack_s(loss):
+    model = small_network()
+    images, labels = some_images()
+    given = (lambda scores, goal: -scores.gather(1, goal.unsqueeze(1)).squeeze(1)) if loss == "a function" else loss
+    ball = LinfBall(images, 0.1)
+    # A batch that is not full: what fills it up must not matter.
+    fast = FastAttack(model, 4, torch.float32, given, False)
+    attacked = fast.run(images, ball.low, ball.high, labels, 0.03, 2, 1.0)
+    plain = pgd(model, images, labels, eps=0.1, step=0.03, steps=2, random_start=False, loss=given)
+    # A gradient next to 0 may have another sign.
+    assert (attacked != plain).float().mean() < 0.01
+    assert ((attacked - images).abs() <= 0.1).all()
+
+
+def test_new_weights_are_used_once_refreshed_and_targets_are_approached():
+    model = small_network()
+    images, labels = some_images()
+    ball = LinfBall(images, 0.2)
+    fast = FastAttack(model, 3, torch.float32, "margin", False)
+    first = fast.run(images, ball.low, ball.high, labels, 0.05, 1, 1.0)
+    for parameter in model.parameters():
+        parameter.copy_(torch.randn_like(parameter) * 0.3)
+    second = fast.run(images, ball.low, ball.high, labels, 0.05, 1, -1.0)
+    assert not torch.equal(first, second)
+    toward = pgd(model, images, labels, eps=0.2, step=0.05, steps=1, random_start=False, targets=labels)
+    assert (second != toward).float().mean() < 0.01
+
+
+def test_a_broken_image_stays_as_it_was_broken():
+    model = small_network()
+    images, _ = some_images()
+    labels = (length(model.parse(images).poses[-1]).argmax(1) + 1) % 3  # all are misclassified from the start
+    ball = LinfBall(images, 0.2)
+    fast = FastAttack(model, 3, torch.float32, "margin", True)
+    assert torch.equal(fast.run(images, ball.low, ball.high, labels, 0.05, 2, 1.0), images)
+
+
+def test_elsewhere_the_plain_attack_is_used():
+    model = small_network()
+    images, _ = some_images()
+    if DEVICE == "cpu":
+        assert fast_attack(model, images, "margin", "linf", False) is None
+    assert fast_attack(lambda x: x, images, "margin", "linf", False) is None
+    assert fast_attack(model, images, "margin", "l2", False) is None
+    assert fast_attack(small_network(scale_over="batch"), images, "margin", "linf", False) is None
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="there is no CUDA device here")
+@pytest.mark.parametrize("preset", ["paper", "small"])
+def test_replayed_steps_are_the_plain_attack_s(preset):
+    model = gammacaps.create(preset).to(DEVICE)
+    images = torch.rand(70, 1, 28, 28, device=DEVICE)
+    labels = torch.arange(70, device=DEVICE) % 10
+    fast = fast_attack(model, images, "margin", "linf", False)
+    assert fast is not None
+    ball = LinfBall(images, 0.3)
+    attacked = fast.run(images, ball.low, ball.high, labels, 0.01, 5, 1.0)
+    step_by_step = FastAttack(model, fast.batch, torch.float32, lambda s, y: LOSSES["margin"](s, y), False)
+    again = step_by_step.run(images, ball.low, ball.high, labels, 0.01, 5, 1.0)
+    assert (attacked != again).float().mean() < 0.01
+    assert torch.equal(attacked, fast.run(images, ball.low, ball.high, labels, 0.01, 5, 1.0))
