@@ -20,6 +20,12 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _exact_convolutions(monkeypatch):
+    """The plain network's convolutions in float32, not in the shorter format that a GPU prefers."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
 def small_network(**changes):
     """Small enough for the interpreter; its weights large enough that some votes are shortened."""
     shape = {"image_shape": (1, 9, 9), "filters": 32, "kernel": 5, "stride": 1, "primary_kernel": 3, "decoder": ()}

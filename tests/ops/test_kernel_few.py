@@ -69,10 +69,13 @@ def by_kernels(tensors, grads, rule, iterations):
 
 
 def assert_as_good_as_float32(found, plain, true):
-    """The error is at most twice that of plain float32, or a few roundings where that happened to be smaller."""
+    """The error is at most twice that of plain float32.
+
+    Or that of a GPU's own exp2 and rsqrt, some 2**-22 each, where plain float32 was lucky with its few numbers.
+    """
     for name, ours, theirs, right in zip(("v", "c", "poses", "weight", "bias"), found, plain, true, strict=True):
         assert ours.shape == right.shape
-        limit = 2 * (theirs - right).norm() + 2**-21 * right.norm() + 2**-23
+        limit = 2 * (theirs - right).norm() + 2**-20 * right.norm() + 2**-23
         assert (ours - right).norm() <= limit, name
 
 

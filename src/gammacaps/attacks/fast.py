@@ -5,7 +5,6 @@ for nothing in between. Where this can't run, `fast_attack` says why, and the pl
 """
 
 import functools
-import os
 import warnings
 import weakref
 from collections import OrderedDict
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 from gammacaps.attacks.losses import LOSSES, AttackLoss
 from gammacaps.models.gamma import GammaCapsNet
 from gammacaps.ops import length
-from gammacaps.ops.route import why_not_triton
+from gammacaps.ops.route import plain_wanted, why_not_triton
 
 # Batches are filled up to a multiple of this, so that few sizes need a graph of their own.
 BATCHES = 64
@@ -111,6 +110,8 @@ def fast_attack(model: Any, images: Tensor, loss: str | AttackLoss, norm: str, s
     """The fast attack for these images, or None where it can't run; the reason is said once if it could be mended."""
     if not (isinstance(model, GammaCapsNet) and images.is_cuda and norm == "linf" and images.dtype == torch.float32):
         return None
+    if plain_wanted():
+        return None
     if model.config.scale_over == "batch" or tuple(images.shape[1:]) != model.config.image_shape:
         return None
     dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
@@ -139,7 +140,7 @@ def _cannot(model: GammaCapsNet) -> str | None:
         reason = why_not_triton(weight.device, weight.dtype, weight.shape, "capsule")
         if reason is not None:
             return reason
-    return "GAMMACAPS_PLAIN is set" if os.environ.get("GAMMACAPS_PLAIN") else None
+    return None
 
 
 @functools.lru_cache

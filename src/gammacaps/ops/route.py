@@ -76,8 +76,13 @@ def why_not_triton(device: torch.device, dtype: torch.dtype, shape: Sequence[int
     return None
 
 
+def plain_wanted() -> bool:
+    """Whether the user asks for plain PyTorch wherever there is a choice, say to compare: GAMMACAPS_PLAIN=1."""
+    return os.environ.get("GAMMACAPS_PLAIN", "0") not in ("", "0")
+
+
 def _use_triton(backend: str, poses: Tensor, weight: Tensor, dtype: torch.dtype, scale_over: str) -> bool:
-    if backend == "torch" or (backend == "auto" and not poses.is_cuda):
+    if backend == "torch" or (backend == "auto" and (not poses.is_cuda or plain_wanted())):
         return False
     reason = why_not_triton(poses.device, dtype, weight.shape, scale_over)
     if reason is not None and backend == "triton":
