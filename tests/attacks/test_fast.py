@@ -1,5 +1,8 @@
 """The fast attack against the plain one: the same network, the same gradient, the same images."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 
@@ -91,6 +94,20 @@ def test_new_weights_are_used_once_refreshed_and_targets_are_approached():
     assert not torch.equal(first, second)
     toward = pgd(model, images, labels, eps=0.2, step=0.05, steps=1, random_start=False, targets=labels)
     assert (second != toward).float().mean() < 0.01
+
+
+def test_colour_images_are_attacked_alike_and_a_model_is_not_kept_alive():
+    model = small_network(image_shape=(3, 9, 9))
+    images, labels = some_images(2, (3, 9, 9))
+    ball = LinfBall(images, 0.1)
+    fast = FastAttack(model, 2, torch.float32, "margin", False)
+    attacked = fast.run(images, ball.low, ball.high, labels, 0.03, 1, 1.0)
+    plain = pgd(model, images, labels, eps=0.1, step=0.03, steps=1, random_start=False)
+    assert (attacked != plain).float().mean() < 0.01
+    alive = weakref.ref(model)
+    del model
+    gc.collect()
+    assert alive() is None
 
 
 def test_a_broken_image_stays_as_it_was_broken():

@@ -18,7 +18,8 @@ class FrozenNetwork:
     """`forward` and then `backward` of the same images; `refresh` after the model's weights have changed."""
 
     def __init__(self, model: GammaCapsNet, batch: int, dtype: torch.dtype) -> None:
-        self.model, self.dtype = model, dtype
+        # Not the model itself, so that whoever keeps frozen networks by model does not keep the model alive.
+        self.dtype, self.size, self.image_shape = dtype, model.primary.size, model.config.image_shape
         first, second = model.encoder[0], model.primary.convolution
         assert isinstance(first, Convolution)
         self.convolutions = (first, second)
@@ -32,8 +33,8 @@ class FrozenNetwork:
         for routed in self.layers:
             routed.refresh()
 
-    def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B N D"]:
-        """The poses of the class capsules."""
+    def forward(self, images: Float[Tensor, "B C H W"], until: int | None = None) -> Float[Tensor, "B N D"]:
+        """The poses of layer `until` (0: the primary capsules), or of the class capsules; no layer after it is run."""
         first, second = self.convolutions
         assert first.bias is not None
         assert second.bias is not None
@@ -41,18 +42,18 @@ class FrozenNetwork:
         self.features = convolution.forward(
             pixels, self.arranged[0], first.bias.detach(), first.stride[0], True, self.dtype
         )
-        size = self.model.primary.size
         self.entries, poses = convolution.forward_squash(
-            self.features, self.arranged[1], second.bias.detach(), second.stride[0], size
+            self.features, self.arranged[1], second.bias.detach(), second.stride[0], self.size
         )
-        v = poses.view(len(images), -1, size)
-        for layer in self.layers:
+        v = poses.view(len(images), -1, self.size)
+        self.passed = self.layers[:until]
+        for layer in self.passed:
             v = layer.forward(v)
         return v
 
     def backward(self, grad: Float[Tensor, "B N D"]) -> Float[Tensor, "B C H W"]:
-        """The image's gradient from the gradient at the class capsules."""
-        for layer in reversed(self.layers):
+        """The image's gradient from the gradient at the poses that `forward` gave."""
+        for layer in reversed(self.passed):
             grad = layer.backward(grad)
         first, second = self.convolutions
         grouped = self.entries.view(*grad.shape)
@@ -61,10 +62,11 @@ class FrozenNetwork:
         at_features = convolution.input_gradient(
             at_entries, self.arranged[1], second.stride[0], (rows, columns), self.features
         )
-        _, height, width = self.model.config.image_shape
-        return convolution.input_gradient(
+        _, height, width = self.image_shape
+        at_pixels = convolution.input_gradient(
             at_features, self.arranged[0], first.stride[0], (height, width), None, torch.float32
-        ).permute(0, 3, 1, 2)
+        )
+        return at_pixels.permute(0, 3, 1, 2).contiguous()  # as the images lie, which the kernels that move them rely on
 
 
 class WholeLayer:
