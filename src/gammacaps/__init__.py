@@ -17,7 +17,7 @@ _WHERE = {
     "load": "gammacaps.models",
     "save": "gammacaps.models",
 }
-_PARTS = ("attacks", "data", "evaluation", "metrics", "models", "nn", "ops", "training")
+_PARTS = ("attacks", "data", "evaluation", "explain", "metrics", "models", "nn", "ops", "training")
 
 __all__ = ["create", "load", "load_data", "save"]
 

@@ -1,4 +1,4 @@
-"""What an attack computes beside the network, each in one kernel: in several, such small work would be all launches."""
+"""What an attack or a generated input needs beside the network, each in one kernel: in several, it is all launches."""
 
 from typing import no_type_check
 
@@ -98,3 +98,44 @@ def climb(
     climb_kernel[len(x), triton.cdiv(count, 1024)](
         x, grad, low, high, size, stay, count, STAY=stay is not None, BLOCK=1024
     )
+
+
+@triton.jit
+@no_type_check
+def activation_gradient_kernel(v, chosen, grad, n, D: tl.constexpr, ROWS: tl.constexpr, Dp: tl.constexpr):
+    b = tl.program_id(0)
+    row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)[:, None]
+    entry = tl.arange(0, Dp)[None, :]
+    inside = (row < n) & (entry < D)
+    at = (b * n + row) * D + entry
+    x = tl.load(v + at, mask=inside & (row == tl.load(chosen + b)), other=0.0)  # all others count as zero
+    length = tl.sqrt(tl.sum(x * x, axis=1, keep_dims=True))
+    tl.store(grad + at, x * (2 * (length - 1) / tl.maximum(length, TINY)), mask=inside)
+
+
+def activation_gradient(v: Float[Tensor, "B n D"], chosen: Int[Tensor, "B"]) -> Float[Tensor, "B n D"]:
+    """The gradient at the capsules v of (|v_i| - 1)^2, where i is the one chosen in each sample."""
+    B, n, D = v.shape
+    grad, rows = torch.empty_like(v), min(128, triton.next_power_of_2(n))
+    activation_gradient_kernel[B, triton.cdiv(n, rows)](
+        v, chosen, grad, n, D=D, ROWS=rows, Dp=triton.next_power_of_2(D)
+    )
+    return grad
+
+
+@triton.jit
+@no_type_check
+def descend_kernel(x, grad, step, penalty, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    g = tl.load(grad + at, mask=inside, other=0.0) + penalty
+    # As in `climb`, a gradient that is not a number moves nothing.
+    sign = tl.where(g > 0, 1.0, 0.0) - tl.where(g < 0, 1.0, 0.0)
+    down = tl.load(x + at, mask=inside, other=0.0) - step * sign
+    tl.store(x + at, tl.minimum(tl.maximum(down, 0.0), 1.0), mask=inside)
+
+
+def descend(x: Float[Tensor, "B *n"], grad: Float[Tensor, "B *n"], step: float, penalty: float) -> None:
+    """A step against the sign of the gradient, to which each pixel's penalty adds, back into [0, 1], in place."""
+    count = x.numel()
+    descend_kernel[triton.cdiv(count, 1024),](x, grad.contiguous(), step, penalty, count, BLOCK=1024)

@@ -1,0 +1,221 @@
+"""Inputs that activate a single capsule, and so show what it means (Algorithm 2 of the paper, equation 4)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from gammacaps.attacks import frozen
+from gammacaps.errors import InputError, check_choice
+from gammacaps.explain.fast import fast_steps
+from gammacaps.models import CapsuleModel
+
+# Images that a GPU moves together unless told: enough to keep it busy in about a gigabyte.
+AT_ONCE = 240
+# The paper's lambda for hidden capsules; class capsules need none.
+PENALTY = 1e-5
+
+
+@dataclass(frozen=True)
+class Generated:
+    """An input generated for one capsule: the mean of the best starts. Far from one another they mean many features."""
+
+    image: Tensor  # C H W, the mean
+    activation: float  # of the capsule, by the mean image
+    scores: Tensor  # N, the class capsules' activations by the mean image
+    best: Tensor  # best C H W, the images with the smallest loss, that first
+    activations: Tensor  # best, of the capsule by each of them
+    spread: float  # their standard deviation, mean over the pixels
+    seed: int
+
+
+def activate(
+    model: nn.Module,
+    layer: str | int,
+    capsule: int,
+    *,
+    starts: int = 60,
+    steps: int = 1000,
+    step: float = 0.01,
+    penalty: float | None = None,
+    best: int = 5,
+    seed: int = 0,
+    batch: int | None = None,
+) -> Generated:
+    """An input that activates one capsule; `activate_all` for several, and for what the options mean."""
+    return activate_all(
+        model,
+        layer,
+        [capsule],
+        starts=starts,
+        steps=steps,
+        step=step,
+        penalty=penalty,
+        best=best,
+        seed=seed,
+        batch=batch,
+    )[0]
+
+
+def activate_all(
+    model: nn.Module,
+    layer: str | int,
+    capsules: Sequence[int] | None = None,
+    *,
+    starts: int = 60,
+    steps: int = 1000,
+    step: float = 0.01,
+    penalty: float | None = None,
+    best: int = 5,
+    seed: int = 0,
+    batch: int | None = None,
+) -> list[Generated]:
+    """Inputs that activate capsules of a layer, each alone: noise moved downhill on (|v| - 1)^2 + penalty * its sum.
+
+    Each capsule gets what `activate` gives it alone with the same options. A batch is always filled up to the same
+    size, for the size of a batch, and it alone, changes how sums are rounded.
+
+    Args:
+        model: a capsule network; for matrix capsules |v| is the activation.
+        layer: one of model.layers, such as "hidden 1", or its index.
+        capsules: their indices; all of the layer where there are none.
+        starts: random images to start from; a start depends on seed, layer and capsule alone.
+        steps, step: the number and length of the steps against the gradient's sign, each back into [0, 1].
+        penalty: the paper's lambda, 1e-5 unless told, 0 for class capsules.
+        best: how many of the starts, those with the smallest loss at the end, are averaged.
+        batch: images moved together: 240 unless told, on a CPU one capsule's.
+    """
+    network, index, count = _check_capsules(model, layer)
+    capsules = range(count) if capsules is None else capsules
+    for capsule in capsules:
+        if not 0 <= capsule < count:
+            name = network.layers[index]
+            raise InputError(f"There is no capsule {capsule} in layer '{name}': its capsules are 0 to {count - 1}.")
+    if penalty is None:
+        penalty = 0.0 if index == len(network.layers) - 1 else PENALTY
+    weight = next(network.parameters())
+    if batch is None:
+        batch = AT_ONCE if weight.device.type != "cpu" else min(starts, AT_ONCE)
+    _check_numbers(starts, steps, step, penalty, best, seed, batch)
+
+    together = max(1, batch // starts)  # capsules in a batch; where not even one fits, its starts take several batches
+    size = min(batch, together * starts)
+    shape = network.config.image_shape
+    results: list[Generated] = []
+    with frozen(network), torch.no_grad():
+        fast = fast_steps(network, index, size, step, penalty)
+        for first in range(0, len(capsules), together):
+            group = capsules[first : first + together]
+            noise = torch.cat([start_images(seed, index, capsule, starts, shape) for capsule in group])
+            images = noise.to(weight.device, torch.promote_types(weight.dtype, torch.float32))
+            chosen = torch.tensor(group, device=weight.device).repeat_interleave(starts)
+            moved = []
+            for part, goal in zip(images.split(size), chosen.split(size), strict=True):
+                x, c = filled_up(part, size), filled_up(goal, size)
+                x = descended(network, index, x, c, steps, step, penalty) if fast is None else fast.run(x, c, steps)
+                moved.append(x[: len(part)])
+            for capsule, found in zip(group, torch.cat(moved).split(starts), strict=True):
+                results.append(average_best(network, index, capsule, found, penalty, best, seed))
+    return results
+
+
+def start_images(
+    seed: int, layer: int, capsule: int, starts: int, shape: tuple[int, int, int]
+) -> Float[Tensor, "B C H W"]:
+    """Uniform noise, the same on every device and in whatever company."""
+    noise = np.random.default_rng((seed, layer, capsule)).random((starts, *shape), dtype=np.float32)
+    return torch.from_numpy(noise)
+
+
+def filled_up(tensor: Tensor, size: int) -> Tensor:
+    """With zeros, along the first axis."""
+    return torch.cat((tensor, tensor.new_zeros(size - len(tensor), *tensor.shape[1:])))
+
+
+def activations_of(
+    model: CapsuleModel, layer: int, images: Float[Tensor, "B C H W"], chosen: Int[Tensor, "B"]
+) -> Float[Tensor, "B"]:
+    """The activation of one capsule in each image."""
+    parse = model.parse(images.to(next(model.parameters()).dtype), couplings=False)
+    return parse.activations[layer].gather(1, chosen.unsqueeze(1)).squeeze(1).to(images.dtype)
+
+
+def descended(
+    model: CapsuleModel,
+    layer: int,
+    images: Float[Tensor, "B C H W"],
+    chosen: Int[Tensor, "B"],
+    steps: int,
+    step: float,
+    penalty: float,
+) -> Float[Tensor, "B C H W"]:
+    """Images after so many steps toward their chosen capsules (Algorithm 2, lines 7 to 11)."""
+    for _ in range(steps):
+        leaf = images.detach().requires_grad_()
+        with torch.enable_grad():
+            loss = (activations_of(model, layer, leaf, chosen) - 1).square().sum()
+            (gradient,) = torch.autograd.grad(loss, leaf)
+        # A gradient that is not a number moves nothing, so that the result stays an image.
+        images = (leaf.detach() - step * (gradient + penalty).nan_to_num().sign()).clamp(0, 1)
+    return images
+
+
+def average_best(
+    model: CapsuleModel,
+    layer: int,
+    capsule: int,
+    images: Float[Tensor, "B C H W"],
+    penalty: float,
+    best: int,
+    seed: int,
+) -> Generated:
+    """The mean of the images with the smallest loss (Algorithm 2, lines 14 and 15)."""
+    chosen = torch.full((len(images),), capsule, device=images.device)
+    parts = zip(images.split(AT_ONCE), chosen.split(AT_ONCE), strict=True)
+    reached = torch.cat([activations_of(model, layer, *part) for part in parts])  # B
+    loss = (reached - 1).square() + penalty * images.flatten(1).sum(1)  # B
+    order = loss.argsort(stable=True)[:best]
+    kept = images[order]
+    image = kept.mean(0)
+    parse = model.parse(image.unsqueeze(0).to(next(model.parameters()).dtype), couplings=False)
+    activation = parse.activations[layer][0, capsule].item()
+    spread = kept.std(0, correction=0).mean().item()
+    return Generated(image, activation, parse.scores[0], kept, reached[order], spread, seed)
+
+
+def _check_capsules(model: nn.Module, layer: str | int) -> tuple[CapsuleModel, int, int]:
+    """The network, the layer's index and the number of its capsules."""
+    if not isinstance(model, CapsuleModel):
+        raise InputError(f"A {type(model).__name__} has no capsules to activate: use a capsule network.")
+    if getattr(model.config, "scale_over", "capsule") == "batch":
+        raise InputError(
+            "This network has scale_over='batch', so what an image activates depends on its neighbours: "
+            "use a network with scale_over='capsule'."
+        )
+    layers = model.layers
+    if isinstance(layer, int) and -len(layers) <= layer < len(layers):
+        layer = layers[layer]
+    check_choice("layer", layer, layers, also=f", or its index from 0 to {len(layers) - 1}")
+    index = layers.index(str(layer))
+    black = torch.zeros(1, *model.config.image_shape).to(next(model.parameters()))
+    with torch.no_grad():
+        return model, index, model.parse(black, couplings=False).activations[index].shape[1]
+
+
+def _check_numbers(starts: int, steps: int, step: float, penalty: float, best: int, seed: int, batch: int) -> None:
+    if min(starts, steps, batch) < 1:
+        raise InputError(
+            f"Generating inputs needs at least 1 start, 1 step and a batch of 1, not {starts}, {steps} and {batch}."
+        )
+    if not 1 <= best <= starts:
+        raise InputError(f"The best of {starts} starts can be 1 to {starts} of them, not {best}.")
+    if not 0 < step < math.inf:
+        raise InputError(f"The step must be above 0, not {step}.")
+    if not 0 <= penalty < math.inf:
+        raise InputError(f"The penalty must be 0 or more, not {penalty}.")
+    if seed < 0:
+        raise InputError(f"The seed must be 0 or more, not {seed}.")
