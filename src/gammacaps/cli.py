@@ -12,6 +12,7 @@ from typing import Any
 
 import tyro
 
+from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.training.config import TrainConfig, read_config_file
@@ -69,6 +70,17 @@ class Demo:
     """Seed of both trainings."""
 
 
+@dataclass(frozen=True)
+class Bench:
+    """Time the engine against plain PyTorch, eager and compiled; a way that gives wrong answers is not timed."""
+
+    bench: BenchConfig = field(default_factory=BenchConfig)
+    out: Path | None = None
+    """Append the rows to this CSV file."""
+    json: bool = False
+    """Print the rows as JSON instead of a table."""
+
+
 def train(options: Train) -> None:
     from gammacaps.training import loop
 
@@ -122,11 +134,22 @@ def demo(options: Demo) -> None:
     run_demo(options.out, minutes=options.minutes, seed=options.seed)
 
 
+def bench(options: Bench) -> None:
+    from gammacaps.bench.run import run_bench
+    from gammacaps.bench.table import table
+
+    rows, failed = run_bench(options.bench, options.out)
+    print(json.dumps(rows) if options.json else table(rows))
+    if failed:
+        sys.exit(1)
+
+
 VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "train": (Train, train),
     "evaluate": (Evaluate, evaluate),
     "data": (Data, data),
     "demo": (Demo, demo),
+    "bench": (Bench, bench),
 }
 
 

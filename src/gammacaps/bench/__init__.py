@@ -1,0 +1,1 @@
+"""`gammacaps bench`: the engine against plain PyTorch, eager and compiled, in one run and behind a correctness gate."""

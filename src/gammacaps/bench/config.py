@@ -1,0 +1,32 @@
+"""What a benchmark is told. Free of torch, so that help is instant."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from gammacaps.errors import InputError
+
+TaskName = Literal["forward", "attack", "training", "routing", "many", "matrix"]
+
+
+@dataclass(frozen=True)
+class BenchConfig:
+    """What to measure, and how often."""
+
+    preset: Literal["paper", "small"] = "paper"
+    """Network: the paper's, or a small one for a CPU."""
+    tasks: tuple[TaskName, ...] = get_args(TaskName)
+    """Scores alone; scores and the image's gradient; a training step under PGD-40; the first routed layer alone;
+    routing to 1,000 capsules; matrix capsules."""
+    batches: tuple[int, ...] = ()
+    """Images a pass; without it 32, 128 and 512 on a GPU, 8 on a CPU."""
+    rounds: int = 15
+    """Rounds, in each of which every way takes its turn."""
+    quick: bool = False
+    """Three rounds at most: for a first look."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1 and so on."""
+
+    def __post_init__(self) -> None:
+        for name, values in (("rounds", (self.rounds,)), ("batches", self.batches)):
+            if min(values, default=1) < 1:
+                raise InputError(f"{name} must be at least 1, not {min(values)}.")

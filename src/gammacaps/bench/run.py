@@ -1,0 +1,195 @@
+"""A benchmark from end to end: first the gate for all ways, then the times of those that passed it."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gammacaps.bench import gate
+from gammacaps.bench.config import BenchConfig, TaskName
+from gammacaps.bench.table import append, check_columns, machine
+from gammacaps.bench.tasks import TITLES, Task, task_of
+from gammacaps.bench.ways import Run
+from gammacaps.environment import pick_device
+from gammacaps.errors import InputError
+from gammacaps.models import GammaCapsNet, create
+
+FIXED_BATCH: dict[TaskName, int] = {"training": 128, "many": 64, "matrix": 128}  # on a GPU
+ONLY_GPU: tuple[TaskName, ...] = ("training", "many")
+WARM_UP, QUICK, TRAINING = 3, 3, 5  # calls before any is timed; rounds at most
+# Routing's new weights are multiplied by this: many votes are then shortened, as they are in a trained network.
+WEIGHTS = 4
+
+Result = TypeVar("Result")
+
+
+@dataclass
+class Timed:
+    """A way that passed the gate: its call, its times in ms and the most bytes that it took."""
+
+    task: Task
+    way: str
+    run: Run
+    peak: int | None
+    times: list[float] = field(default_factory=list)
+
+
+class Benchmark:
+    """Rows of figures, and whether anything failed."""
+
+    def __init__(self, config: BenchConfig) -> None:
+        self.config, self.device, self.failed = config, pick_device(config.device), False
+        self.gpu, self.machine = self.device.type == "cuda", machine(self.device)
+        if self.gpu and self.device.index is not None:
+            torch.cuda.set_device(self.device)
+        torch.manual_seed(0)
+        model = create(config.preset).to(self.device).requires_grad_(False)
+        assert isinstance(model, GammaCapsNet)
+        for layer in model.routed:
+            layer.get_parameter("weight").mul_(WEIGHTS)
+        self.model = model
+
+    def run(self) -> Iterator[list[dict[str, Any]]]:
+        """The rows of one task after the other, once all have been through the gate."""
+        for ways in [self.passed(name, batch) for name, batch in self.chosen()]:
+            yield self.timed(ways)
+
+    def chosen(self) -> list[tuple[TaskName, int]]:
+        """Tasks and their batches, as far as they can run here."""
+        names = [name for name in TITLES if name in self.config.tasks and (self.gpu or name not in ONLY_GPU)]
+        if not names:
+            raise InputError(f"There is nothing to measure: name tasks with --tasks ({', '.join(ONLY_GPU)}: on a GPU).")
+        if not self.gpu:
+            left_out = ", ".join(["ways compiled, engine"] + [TITLES[n] for n in ONLY_GPU if n in self.config.tasks])
+            self.say(f"Skipped, since this is a CPU: {left_out}")
+        batches = tuple(dict.fromkeys(self.config.batches)) or ((32, 128, 512) if self.gpu else (8,))
+        fixed = FIXED_BATCH if self.gpu else {}
+        return [(name, batch) for name in names for batch in ((fixed[name],) if name in fixed else batches)]
+
+    def say(self, line: str, failure: bool = False) -> None:
+        self.failed |= failure
+        print(line, file=sys.stderr, flush=True)
+
+    def tried(self, name: TaskName, way: str, batch: int, work: Callable[[], Result]) -> Result | None:
+        """What the work gives; where it can't, a line says so and the rest goes on."""
+        try:
+            return work()
+        except Exception as error:
+            reason = (str(error).strip().splitlines() or [""])[0][:300]
+            self.say(f"{TITLES[name]} {way} {batch}: failed: {type(error).__name__}: {reason}", failure=True)
+            return None
+
+    def passed(self, name: TaskName, batch: int) -> list[Timed]:
+        """The gate: the ways whose answers are right."""
+
+        def prepared() -> tuple[Task, tuple[Tensor, ...]]:
+            task = task_of(name, self.config.preset, self.model, batch, self.gpu)
+            return task, task.exact()
+
+        if (answer := self.tried(name, "exact", batch, prepared)) is None:
+            return []
+        (task, exact), found = answer, []
+        plain: list[float] = []  # the errors of plain PyTorch
+        for way, make in task.ways.items() if self.gpu else [("eager", task.ways["eager"])]:
+
+            def checked(way: str = way, make: Callable[[], Run] = make) -> tuple[Timed, list[float]]:
+                (run, outputs), peak = self.with_peak(lambda: first_call(make))
+                return Timed(task, way, run, peak), gate.relative_errors(outputs, exact, task.labels)
+
+            if (made := self.tried(name, way, batch, checked)) is None:
+                continue
+            timed, errors = made
+            plain = errors if way == "eager" else plain
+            wrong = gate.objection(task.outputs, errors, plain if task.low and plain else None)
+            right = ", ".join(f"{name} {error:.1e}" for name, error in zip(task.outputs, errors, strict=True))
+            self.say(f"{TITLES[name]} {way} {batch}: {wrong or 'right, errors ' + right}", failure=wrong is not None)
+            found += [timed] if wrong is None else []
+        return found
+
+    def timed(self, ways: list[Timed]) -> list[dict[str, Any]]:
+        """A row for each way. They take turns, so that a machine that slows down slows all alike."""
+        training = any(timed.task.name == "training" for timed in ways)
+        most = QUICK if self.config.quick else TRAINING if training else self.config.rounds
+        for n in range(-1, min(self.config.rounds, most)):
+            work = self.turn if n >= 0 else self.warm_up
+            tried = [self.tried(w.task.name, w.way, w.task.batch, partial(work, w)) for w in ways]
+            ways = [timed for timed in tried if timed is not None]
+        rival = next((timed.times for timed in ways if timed.way == "compiled"), None)
+        return [self.row(timed, rival) for timed in ways]
+
+    def row(self, timed: Timed, rival: list[float] | None) -> dict[str, Any]:
+        task, (q1, median, q3) = timed.task, np.quantile(timed.times, [0.25, 0.5, 0.75]).tolist()
+        floor = gate.floor_ms(self.model.config, task.batch, self.machine["device_name"])
+        return {
+            **self.machine,
+            "network": task.network,
+            "task": TITLES[task.name],
+            "way": timed.way,
+            "batch": task.batch,
+            "median_ms": median,
+            "q1_ms": q1,
+            "q3_ms": q3,
+            "repeats": len(timed.times),
+            "peak_mib": None if timed.peak is None else (timed.peak - task.not_counted) / 2**20,
+            "floor_share": None if floor is None or task.name != "attack" else floor / median,
+            # Of the ratios within each round, where the machine is the same.
+            "ratio_to_compiled": None if rival is None else float(np.median(np.divide(timed.times, rival))),
+        }
+
+    def warm_up(self, timed: Timed) -> Timed:
+        training = timed.task.name == "training"
+        for _ in range(WARM_UP if self.gpu and not training else 1):
+            timed.run()
+        if timed.way != "engine" and not training:  # these two keep the memory that they took at first
+            _, timed.peak = self.with_peak(timed.run)
+        return timed
+
+    def turn(self, timed: Timed) -> Timed:
+        """One call. On a GPU it follows another without a pause, as in an attack, so that no launch is waited for."""
+        if self.gpu:
+            timed.run()
+            before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            before.record()
+            timed.run()
+            after.record()
+            after.synchronize()
+            timed.times.append(before.elapsed_time(after))
+        else:
+            start = time.perf_counter()
+            timed.run()
+            timed.times.append(1000 * (time.perf_counter() - start))
+        return timed
+
+    def with_peak(self, work: Callable[[], Result]) -> tuple[Result, int | None]:
+        """What the work gives, and the most bytes of GPU memory that it has at once beyond what was there before."""
+        if not self.gpu:
+            return work(), None
+        torch.cuda.synchronize(self.device)
+        torch.cuda.reset_peak_memory_stats(self.device)
+        before = torch.cuda.memory_allocated(self.device)
+        result = work()
+        return result, torch.cuda.max_memory_allocated(self.device) - before
+
+
+def first_call(make: Callable[[], Run]) -> tuple[Run, tuple[Tensor, ...]]:
+    run = make()
+    return run, run()
+
+
+def run_bench(config: BenchConfig, out: Path | None = None) -> tuple[list[dict[str, Any]], bool]:
+    """Rows of figures, appended to a CSV file where one is named, and whether anything failed."""
+    if out is not None:
+        check_columns(out)  # before the work, not after
+    benchmark, rows = Benchmark(config), []
+    for of_task in benchmark.run():
+        rows += of_task
+        if out is not None:
+            append(of_task, out)  # at once: what is measured stays, whatever comes after
+    return rows, benchmark.failed

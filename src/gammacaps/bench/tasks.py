@@ -1,0 +1,110 @@
+"""What is measured: tasks, each with the ways to do it and the same by plain ops in full precision."""
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from gammacaps.bench import ways
+from gammacaps.bench.config import TaskName
+from gammacaps.bench.ways import Run, routed_by
+from gammacaps.models import GammaCapsNet, create
+from gammacaps.nn import RoutedCapsules
+from gammacaps.ops import squash
+from gammacaps.training import loop
+from gammacaps.training.config import TrainConfig
+
+TITLES: dict[TaskName, str] = {
+    "forward": "forward",
+    "attack": "attack pass",
+    "training": "PGD-40 training step",
+    "routing": "routing layer 1",
+    "many": "many classes",
+    "matrix": "matrix capsules",
+}
+# Where in training a step is taken: the attack's radius is full-grown by then.
+PROGRESS = 0.75
+
+
+@dataclass(frozen=True)
+class Task:
+    """A computation: `ways` to prepare it, and what it must give."""
+
+    name: TaskName
+    network: str
+    batch: int
+    ways: Mapping[str, Callable[[], Run]]
+    exact: Run
+    outputs: tuple[str, ...]
+    low: bool = False  # whether the ways compute in bfloat16
+    labels: Tensor | None = None  # where the second output is the gradient of a margin
+    not_counted: int = 0  # bytes that a way gives back, beside those that it needs
+
+
+def task_of(name: TaskName, preset: str, model: GammaCapsNet, batch: int, low: bool) -> Task:
+    """A task for a network whose weights are frozen; `low` for convolutions in bfloat16."""
+    torch.manual_seed(0)
+    with (device := next(model.parameters()).device):
+        if name == "many":
+            return many_task(batch, RoutedCapsules(1152, 1000, 8, 16))
+        if name == "routing":
+            return routing_task(preset, cast(RoutedCapsules, model.routed[0]), batch)
+        images = torch.rand(batch, *model.config.image_shape)
+        labels = torch.randint(model.config.classes, (batch,))
+    if name == "training":
+        return training_task(preset, model, images, labels)
+    plain, gradient = routed_by("torch", model), name != "forward"
+    outputs = ("scores", "image gradient") if gradient else ("scores",)
+    run = partial(ways.network, images=images, labels=labels, gradient=gradient)
+    if name == "matrix":
+        matrix = create("matrix", iterations=2).to(device).requires_grad_(False)
+        found = {"eager": partial(run, matrix, low=low), "compiled": partial(run, matrix, low=low, compile=True)}
+        exact = run(copy.deepcopy(matrix).double(), images=images.double())
+        return Task(name, name, batch, found, exact, outputs, low, labels)
+    found = {
+        "eager": partial(run, plain, low=low),
+        "compiled": partial(run, routed_by("formulas", model), low=low, compile=True),
+        "engine": partial(ways.network_engine, model, images, labels, gradient=gradient),
+    }
+    exact = run(copy.deepcopy(plain).double(), images=images.double())
+    return Task(name, preset, batch, found, exact, outputs, low, labels)
+
+
+def routing_task(preset: str, layer: RoutedCapsules, batch: int) -> Task:
+    """One layer alone, in float32, its weights frozen."""
+    I, J, d, D = layer.weight.shape
+    given = squash(torch.randn(batch, I, d)), torch.randn(batch, J, D)
+    found: dict[str, Callable[[], Run]] = {
+        "eager": partial(ways.routing, routed_by("torch", layer), *given),
+        "compiled": partial(ways.routing, routed_by("formulas", layer), *given, compile=True),
+        "engine": partial(ways.routing_engine, layer, *given),
+    }
+    exact = ways.routing(routed_by("torch", layer).double(), *(tensor.double() for tensor in given))
+    return Task("routing", preset, batch, found, exact, ("upper poses", "pose gradient"))
+
+
+def many_task(batch: int, layer: RoutedCapsules) -> Task:
+    """One layer with all gradients; it is held against float32, as the votes in float64 would take 10 GB."""
+    I, J, d, D = layer.weight.shape
+    given = squash(torch.randn(batch, I, d)), torch.randn(batch, J, D)
+    engine, exact = (ways.routing(routed_by(backend, layer), *given) for backend in ("triton", "torch"))
+    outputs = ("upper poses", "pose gradient", "weight gradient", "bias gradient")
+    size = sum(p.numel() * p.element_size() for p in layer.parameters())
+    return Task("many", f"I={I} d={d} J={J} D={D}", batch, {"engine": lambda: engine}, exact, outputs, not_counted=size)
+
+
+def training_task(preset: str, model: GammaCapsNet, images: Tensor, labels: Tensor) -> Task:
+    """A step as `gammacaps train` takes it; its attack is held against one in float32."""
+    config, plain = TrainConfig(batch=len(images)), routed_by("torch", model)
+
+    def exact() -> tuple[Tensor, ...]:
+        with ways.attacked_by(plain=True):
+            return (loop.attack(config, plain, images, labels, 0, PROGRESS, None) - images,)
+
+    step = partial(ways.training_step, config, images=images, labels=labels, progress=PROGRESS)
+    found = {"eager": partial(step, plain, plain=True), "engine": partial(step, model, plain=False)}
+    return Task("training", preset, len(images), found, exact, ("change of the images", "loss"), low=True)

@@ -1,0 +1,158 @@
+"""The ways to compute a pass. Each function here prepares one, and returns the call that is timed."""
+
+import contextlib
+import copy
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from gammacaps.attacks.fast import BATCHES, FastAttack, captured, fast_attack
+from gammacaps.attacks.losses import margin
+from gammacaps.models import GammaCapsNet, MatrixCapsNet
+from gammacaps.nn import RoutedCapsules
+from gammacaps.ops import Routed, length, reference, route
+from gammacaps.training import loop
+from gammacaps.training.checkpoint import Learner
+from gammacaps.training.config import TrainConfig
+
+Run = Callable[[], tuple[Tensor, ...]]
+Network = TypeVar("Network", bound=nn.Module)
+
+
+class FixedCapsules(RoutedCapsules):
+    """Routed by one backend of `route` on any device, or by the formulas of SDA under autograd.
+
+    The formulas are for torch.compile, which stops short of the plain backend's gradient, as that is written out.
+    """
+
+    backend: str
+
+    def forward(self, poses: Tensor, couplings: bool = False) -> Routed:
+        if self.backend != "formulas":
+            how: dict[str, Any] = {"rule": self.rule, "iterations": self.iterations, "scale_over": self.scale_over}
+            return route(poses, self.weight, self.bias, **how, couplings=couplings, backend=self.backend)
+        with torch.autocast(poses.device.type, enabled=False):
+            return Routed(reference.sda(poses, self.weight, self.bias, self.iterations, self.scale_over)[0], None)
+
+
+def routed_by(backend: str, model: Network) -> Network:
+    """A copy of the model in which all routing goes one way."""
+    copied = copy.deepcopy(model)
+    for layer in copied.modules():
+        if isinstance(layer, RoutedCapsules):
+            layer.__class__ = FixedCapsules
+            layer.backend = backend  # type: ignore[assignment]
+    return copied
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled as one graph for these very shapes, or not at all."""
+    torch._dynamo.config.recompile_limit = 64  # a function is compiled anew for each size of batch
+    return torch.compile(function, fullgraph=True, dynamic=False)
+
+
+def network(
+    model: nn.Module, images: Tensor, labels: Tensor, *, gradient: bool, low: bool = False, compile: bool = False
+) -> Run:
+    """Scores (B, N) and, where asked for, the margin's gradient of the images (B, C, H, W); weights are frozen."""
+    if compile and isinstance(model, MatrixCapsNet):
+        loop.compile_routing(model := copy.deepcopy(model))
+
+    def rate(points: Tensor) -> tuple[Tensor, Tensor]:
+        scores = model(points)
+        return scores, margin(scores, labels).sum() if gradient else scores
+
+    rating = compiled(rate) if compile and not isinstance(model, MatrixCapsNet) else rate
+
+    def run() -> tuple[Tensor, ...]:
+        points = images.detach().requires_grad_(gradient)
+        with torch.set_grad_enabled(gradient), torch.autocast(images.device.type, torch.bfloat16, enabled=low):
+            scores, total = rating(points)
+        return (scores.detach(), *torch.autograd.grad(total, points)) if gradient else (scores,)
+
+    return run
+
+
+def routing(layer: nn.Module, poses: Tensor, grad: Tensor, *, compile: bool = False) -> Run:
+    """Upper poses (B, J, D), and the gradients of the lower ones (B, I, d) and of the weights that aren't frozen."""
+    up = compiled(lambda leaf: layer(leaf).poses) if compile else lambda leaf: layer(leaf).poses
+    learning = [p for p in layer.parameters() if p.requires_grad]
+
+    def run() -> tuple[Tensor, ...]:
+        leaf = poses.detach().requires_grad_()
+        v = up(leaf)
+        return v.detach(), *torch.autograd.grad(v, (leaf, *learning), grad)
+
+    return run
+
+
+def network_engine(model: GammaCapsNet, images: Tensor, labels: Tensor, *, gradient: bool) -> Run:
+    """The fast attack's network, with the margin's gradient or without; the batch is filled up as the attack does."""
+    from gammacaps.ops.kernels.attack import margin_gradient
+
+    count = len(images)
+    attack = FastAttack(model, -(-count // BATCHES) * BATCHES, torch.bfloat16, "margin", False)
+    attack.x[:count], attack.labels[:count] = images, labels
+
+    def step() -> tuple[Tensor, ...]:
+        v = attack.network.forward(attack.x)
+        if not gradient:
+            return (length(v)[:count],)
+        return length(v)[:count], attack.network.backward(margin_gradient(v, attack.labels, 1.0)[1])[:count]
+
+    return replayed(step, attack.x)
+
+
+def routing_engine(layer: RoutedCapsules, poses: Tensor, grad: Tensor) -> Run:
+    """The kernels that route by frozen weights."""
+    from gammacaps.models.frozen import frozen_layer
+
+    kernels = frozen_layer(layer, len(poses))
+    return replayed(lambda: (kernels.forward(poses), kernels.backward(grad)), poses)
+
+
+def replayed(step: Run, x: Tensor) -> Run:
+    """A step that reads `x`, captured in a CUDA graph."""
+    found: list[Tensor] = []
+    graph = captured(lambda: found.__setitem__(slice(None), step()), x)
+
+    def run() -> tuple[Tensor, ...]:
+        graph.replay()
+        return tuple(found)
+
+    return run
+
+
+def training_step(
+    config: TrainConfig, model: GammaCapsNet, images: Tensor, labels: Tensor, progress: float, *, plain: bool
+) -> Run:
+    """A step of training under attack, of a copy of the model: how the images were changed, and the loss."""
+    model = copy.deepcopy(model).requires_grad_(True).train()
+    learner = Learner(model, torch.optim.Adam(model.parameters(), lr=config.lr, fused=images.is_cuda), {})
+    with attacked_by(plain), loop._precision(images.device):
+        if not plain and fast_attack(model, images, config.attack_loss, "linf", False) is None:
+            raise RuntimeError("the fast attack can't run here")
+
+    def run() -> tuple[Tensor, ...]:
+        with attacked_by(plain), loop._deterministic():
+            losses, _, attacked = loop.take_step(config, learner, images, labels, progress)
+        return attacked - images, losses["loss"]
+
+    return run
+
+
+@contextlib.contextmanager
+def attacked_by(plain: bool) -> Iterator[None]:
+    """Inside the block PGD is the plain one, or else the fast one, whatever the environment said."""
+    before = os.environ.get("GAMMACAPS_PLAIN", "")
+    os.environ["GAMMACAPS_PLAIN"] = "1" if plain else ""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The fast attack can't run")
+            yield
+    finally:
+        os.environ["GAMMACAPS_PLAIN"] = before
