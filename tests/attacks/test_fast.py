@@ -15,13 +15,6 @@ from gammacaps.ops import length
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
-# Samples that only fill up a tile hold whatever fresh memory held, of which NumPy may warn in the interpreter.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:All-NaN slice encountered:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
-]
-
 
 @pytest.fixture(autouse=True)
 def _exact_convolutions(monkeypatch):

@@ -16,13 +16,6 @@ from gammacaps.ops.kernels.attack import activation_gradient, descend
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FEW = {"starts": 6, "steps": 12, "step": 0.05, "best": 3}  # enough to see an effect
 
-# Samples that only fill up a tile hold whatever fresh memory held, of which NumPy may warn in the interpreter.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:All-NaN slice encountered:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
-]
-
 
 def small_network(**changes):
     """Small enough for the interpreter; its weights large enough that capsules depend on the image."""

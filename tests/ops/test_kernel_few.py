@@ -8,12 +8,6 @@ from gammacaps.ops.kernels import few
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-# Samples that only fill up a tile hold the NaN of fresh memory, of which NumPy warns in the interpreter.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:All-NaN slice encountered:RuntimeWarning"),
-]
-
 # (B, I, J, d, D), each with the reason that it is there.
 SIZES = [
     (3, 5, 4, 8, 8),  # fewer upper capsules than lanes, fewer samples than a tile has

@@ -9,13 +9,6 @@ from gammacaps.ops.kernels import routing
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
-# Samples that only fill up a tile hold whatever fresh memory held, of which NumPy may warn in the interpreter.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:All-NaN slice encountered:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
-]
-
 # (I, J, d, D) and the kernels that they are for.
 LAYERS = {"whole": (4, 3, 2, 4), "few": (3, 5, 2, 4), "many": (2, 3, 17, 9)}
 

@@ -352,8 +352,9 @@ class Layer:
         return torch.empty(shape, dtype=torch.float32, device=self.device)
 
     def vectors(self, *leading: int) -> Tensor:
-        """Memory for vectors of all parents."""
-        return self.new(*leading, self.Bp, self.Dh, self.Jp, 4)
+        """Memory for vectors of all parents; zeros where samples that fill up a tile would keep whatever was there."""
+        make = torch.zeros if self.Bp > self.B else torch.empty
+        return make((*leading, self.Bp, self.Dh, self.Jp, 4), dtype=torch.float32, device=self.device)
 
     def links(self, count: int) -> Tensor:
         """Memory for a number for each pair of capsules, `count` times."""
@@ -395,7 +396,7 @@ class Layer:
     def add_up(self, kernel: Any, parts: int, *tensors: Tensor | None, **constants: Any) -> None:
         """A kernel in which each program takes some upper capsules of one sample."""
         Jt = min(self.Jp, max(1, 64 // self.Dh))
-        kernel[self.B, self.Jp // Jt](  # samples that only fill up a tile keep whatever was there
+        kernel[self.B, self.Jp // Jt](
             *tensors, parts, self.Bp, D=self.D, ROWS=8, Jt=Jt, num_warps=4, **self.tile, **constants
         )
 
@@ -437,7 +438,7 @@ class Layer:
         """
         iterations, sda = len(kept.sums), self.rule == "sda"
         parts = self.parts(GRADIENT)
-        partial, grads = self.vectors(parts), torch.empty_like(kept.sums)
+        partial, grads = self.vectors(parts), self.vectors(iterations)
         slopes = torch.empty_like(kept.couplings) if slopes is None else slopes
         so_far = None if sda else torch.zeros_like(kept.sums[0])
         if grad_v is None:
