@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, no_type_check
 
 import torch
-import triton  # type: ignore[import-untyped,unused-ignore]
-import triton.language as tl  # type: ignore[import-untyped,unused-ignore]
+import triton
+import triton.language as tl
 from torch import Tensor
 
 from gammacaps.ops import reference

@@ -16,8 +16,8 @@ instructions than masking all loads, and zero votes get zero gradients.
 from typing import Any, NamedTuple, no_type_check
 
 import torch
-import triton  # type: ignore[import-untyped,unused-ignore]
-import triton.language as tl  # type: ignore[import-untyped,unused-ignore]
+import triton
+import triton.language as tl
 from torch import Tensor
 
 from gammacaps.ops.kernels.votes import TINY, couple, distance_gradient, dot, shorten, softmax_gradient, times
