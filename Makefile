@@ -8,7 +8,7 @@ demo: .venv/ready
 	$(BIN)/gammacaps demo
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: .venv/ready
 	$(BIN)/ruff check .

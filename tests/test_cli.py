@@ -29,13 +29,15 @@ def test_help_is_instant_and_imports_no_torch(arguments):
         "try: main(sys.argv[1:])\nexcept SystemExit as end: assert not end.code\n"
         "assert 'torch' not in sys.modules"
     )
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
-        times.append(time.perf_counter() - start)
-        assert done.returncode == 0, done.stderr
-    assert min(times) < 0.5
+    # As a ratio, for machines differ and are busy: 0.35 s, twice the time of importing tyro, on a quiet one.
+    times = {}
+    for _ in range(5):
+        for name, command in (("help", [code, *arguments]), ("tyro", ["import tyro"])):
+            start = time.perf_counter()
+            done = subprocess.run([sys.executable, "-c", *command], capture_output=True, text=True, check=False)
+            times.setdefault(name, []).append(time.perf_counter() - start)
+            assert done.returncode == 0, done.stderr
+    assert min(times["help"]) < 4 * min(times["tyro"])
 
 
 def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys):
@@ -46,11 +48,15 @@ def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys):
     assert config["train"]["eps"] == 0.1
     assert config["train"]["attack_step"] == 0.01  # what was not given is written out too
     assert config["model"]["hidden"] == [6]
-    assert status("evaluate", run, "--limit", 20, "--eps", 0.1, "--attack-steps", 2) == 0
-    assert "PGD-2 eps 0.1" in capsys.readouterr().out
+    quick = ["--attacks", "paper", "--eps", 0.1, "--attack-steps", 2, "--no-checks"]
+    assert status("evaluate", run, "--limit", 20, *quick, "--sweep", 0, 0.1) == 0
+    out = capsys.readouterr().out
+    assert "PGD-2 eps 0.1" in out
+    assert "a network trained for 3 steps" in out
+    assert (run / "sweep.png").read_bytes().startswith(b"\x89PNG")
     results = json.loads((run / "results.json").read_text())
     assert results["data"]["images"] == 20
-    assert status("evaluate", run, "--limit", 10, "--eps", 0.1, "--attack-steps", 2, "--json") == 0
+    assert status("evaluate", run, "--limit", 10, *quick, "--json") == 0
     assert json.loads(capsys.readouterr().out)["clean"]["images"] == 10
     assert status("train", "--resume", run, "--steps", 5, "--json") == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -89,7 +95,8 @@ def test_a_config_file_in_and_options_over_it(tmp_path):
         (["train", "--resume", "nowhere"], "There is no run's folder nowhere"),
         (["train", "--resume", "nowhere", "--lr", "3"], "goes on with the run's own options"),
         (["train", "--resume", "nowhere", "--out", "RUN"], "goes on with the run's own options"),
-        (["evaluate"], "run"),
+        (["evaluate"], "Name the run's folder"),
+        (["evaluate", "nowhere", "--attacks", "strongest"], "did you mean 'strong'"),
         (["evaluate", "nowhere"], "There is no run's folder nowhere"),
         (["data", "mnits"], "did you mean 'mnist'"),
     ],
@@ -129,7 +136,11 @@ def test_data_says_what_there_is(capsys, monkeypatch):
 
 
 def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(run_demo, "__kwdefaults__", {"evaluation": EvaluateConfig(eps=(0.1,), limit=20, device="cpu")})
+    monkeypatch.setattr(
+        run_demo,
+        "__kwdefaults__",
+        {"evaluation": EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=20, device="cpu", checks=False)},
+    )
     assert status("demo", "--out", tmp_path / "demo", "--minutes", 0.03) == 0
     out = capsys.readouterr().out
     assert "right under PGD-40 eps 0.1" in out
