@@ -1,0 +1,88 @@
+"""The bridge to AutoAttack (Croce and Hein, 2020) in the package pyautoattack: its parts, fit to any class count."""
+
+import contextlib
+import importlib.util
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gammacaps.attacks.gradient import Classifier, frozen
+from gammacaps.errors import InputError, check_choice
+
+# In AutoAttack's own order, each on the images that those before it left standing.
+PARTS = ("apgd-ce", "apgd-t", "fab-t", "square")
+# The targeted loss of APGD-T is a ratio of the first, third and fourth score.
+FEWEST_CLASSES = {"apgd-ce": 2, "apgd-t": 4, "fab-t": 2, "square": 2}
+
+
+def why_not_auto(part: str, classes: int) -> str | None:
+    """Why a part of AutoAttack can't run here, or None where it can."""
+    check_choice("part of AutoAttack", part, PARTS)
+    if importlib.util.find_spec("pyautoattack") is None:
+        return "it needs the package pyautoattack: pip install 'gammacaps[attacks]'"
+    if classes < FEWEST_CLASSES[part]:
+        return f"its loss needs {FEWEST_CLASSES[part]} classes and the network has {classes}"
+    return None
+
+
+def auto_attack(
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    eps: float,
+    part: str,
+    seed: int = 0,
+    queries: int = 5000,
+) -> Tensor:
+    """The images (L-inf) that one part of AutoAttack's standard version gives; those it can't break stay as they are.
+
+    Args:
+        part: "apgd-ce", "apgd-t", "fab-t" or "square".
+        seed: AutoAttack's; the random state outside is left as it was.
+        queries: how often "square", which sees scores alone, may ask.
+    """
+    with torch.no_grad():
+        classes = model(images[:1]).shape[1]
+    reason = why_not_auto(part, classes)
+    if reason is not None:
+        raise InputError(f"The attack {part} can't run: {reason}.")
+    with frozen(model), _random_state_kept():
+        attacked = _part(model, eps, part, seed, queries, classes, images.device).perturb(images.clone(), labels)
+        with torch.no_grad():
+            broken = model(attacked).argmax(dim=1) != labels
+    return torch.where(broken.view(-1, 1, 1, 1), attacked.detach(), images)
+
+
+def _part(model: Classifier, eps: float, part: str, seed: int, queries: int, classes: int, device: torch.device) -> Any:
+    """The part as AutoAttack's standard version sets it, but with no more targets than there are wrong classes."""
+    from pyautoattack import AutoAttack
+
+    whole = AutoAttack(model, eps=eps, norm="Linf", seed=seed, version="standard", device=device)
+    targets = min(9, classes - 1)
+    if part == "apgd-ce":
+        whole.apgd.loss, whole.apgd.seed = "ce", seed
+        return whole.apgd
+    if part == "apgd-t":
+        whole.apgd_targeted.seed, whole.apgd_targeted.n_target_classes = seed, targets
+        return whole.apgd_targeted
+    if part == "fab-t":
+        whole.fab.targeted, whole.fab.n_restarts, whole.fab.seed = True, 1, seed
+        whole.fab.n_target_classes = targets
+        return whole.fab
+    whole.square.seed, whole.square.n_queries = seed, queries
+    return whole.square
+
+
+@contextlib.contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """AutoAttack seeds the process's own generators; outside nothing shall notice."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+    with torch.random.fork_rng():
+        yield
+    np.random.set_state(numpy_state)  # noqa: NPY002
+    random.setstate(python_state)
