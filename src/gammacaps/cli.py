@@ -37,10 +37,10 @@ class Train:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Measure a run: accuracy clean and under attack, T and D, confusion; writes results.json."""
+    """Measure runs: accuracy clean and under attack, T and D, and whether to believe it; writes results.json."""
 
-    run: tyro.conf.Positional[Path]
-    """The run's folder."""
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """The run's folder, or several, whose curves (--sweep) are drawn together."""
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
     json: bool = False
     """Print results.json instead of a table."""
@@ -115,10 +115,22 @@ def evaluate(options: Evaluate) -> None:
     from gammacaps.evaluation.run import evaluate_run
     from gammacaps.evaluation.table import table
 
-    results = evaluate_run(options.run, options.evaluate, quiet=options.json)
-    print(json.dumps(results) if options.json else table(results))
-    if not options.json:
-        print(f"\nWritten to {options.run / 'results.json'}")
+    if not options.runs:
+        raise InputError("Name the run's folder to evaluate: gammacaps evaluate RUN.")
+    results = []
+    for run in options.runs:
+        results.append(evaluate_run(run, options.evaluate, quiet=options.json))
+        if not options.json:
+            print(f"{table(results[-1])}\n\nWritten to {run / 'results.json'}")
+    if options.json:
+        print(json.dumps(results[0] if len(results) == 1 else results))
+    if options.evaluate.sweep:
+        from gammacaps.evaluation.curve import draw_curves
+
+        path = options.runs[0] / "sweep.png"
+        draw_curves(results, path)
+        if not options.json:
+            print(f"The curve of accuracy over eps: {path}")
 
 
 def data(options: Data) -> None:

@@ -22,7 +22,7 @@ from gammacaps.training.loop import METRICS, train
 
 EPS = 0.1
 HOW = {"under attack": "under attack", "standard": "on clean images"}
-EVALUATION = EvaluateConfig(eps=(0.05, EPS), limit=200, device="cpu")
+EVALUATION = EvaluateConfig(attacks=("paper",), eps=(0.05, EPS), limit=200, device="cpu", checks=False)
 
 
 def run_demo(folder: Path, *, minutes: float, seed: int, evaluation: EvaluateConfig = EVALUATION) -> None:

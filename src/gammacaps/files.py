@@ -1,6 +1,7 @@
 """Files written whole or not at all."""
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -30,6 +31,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     write_whole(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
+
+
+def write_figure(path: Path, figure: Any) -> None:
+    """A matplotlib figure, as what the path's ending says."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:], dpi=130)
+    write_whole(path, buffer.getvalue())
 
 
 def append_line(path: Path, line: str) -> None:

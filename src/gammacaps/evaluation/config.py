@@ -3,43 +3,88 @@
 import math
 from dataclasses import dataclass
 
-from gammacaps.errors import InputError
+from gammacaps.errors import InputError, check_choice
 from gammacaps.names import AttackLossName
+
+# Attacks by name, cheapest first, and the suites that name several of them.
+SUITES: dict[str, tuple[str, ...]] = {
+    "paper": ("fgsm", "pgd"),
+    "standard": ("noise", "fgsm", "pgd", "pgd-margin", "pgd-ce", "vote"),
+    "strong": (
+        "noise",
+        "fgsm",
+        "pgd",
+        "pgd-margin",
+        "pgd-ce",
+        "pgd-dlr",
+        "vote",
+        "transfer",
+        "square",
+        "apgd-ce",
+        "apgd-t",
+        "fab-t",
+        "auto-square",
+    ),
+    "autoattack": ("apgd-ce", "apgd-t", "fab-t", "auto-square"),
+}
+ATTACKS = SUITES["strong"]
 
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """How to evaluate. The defaults are the paper's: PGD of 40 steps of 0.01, and FGSM, at three radii."""
+    """How to evaluate. What is measured is kept in the run's folder: the same command goes on where it stopped."""
 
+    attacks: tuple[str, ...] = ("standard",)
+    """Suites (paper, standard, strong, autoattack) or single attacks."""
+    eps: tuple[float, ...] | None = None
+    """Radii of the attacks, L-inf; without it the training's, and for the paper's suite 0.1 0.3 0.5."""
+    sweep: tuple[float, ...] = ()
+    """Radii of a curve of accuracy under PGD, drawn for all runs together."""
     data: str | None = None
     """Data set; without it the one that the network was trained on."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
     limit: int | None = None
     """Use only the first so many test images (balanced over the classes)."""
-    eps: tuple[float, ...] = (0.1, 0.3, 0.5)
-    """Radii of the attacks, L-inf."""
+    minutes: float | None = None
+    """Stop after so long; the same command later goes on."""
+    checks: bool = True
+    """Also check whether the figures can be believed."""
     attack_step: float = 0.01
-    """Length of PGD's steps."""
+    """Length of the steps of the paper's PGD; the other attacks take a tenth of eps."""
     attack_steps: int = 40
-    """Number of PGD's steps."""
+    """Number of the steps of the paper's PGD."""
     restarts: int = 1
-    """Random starts of PGD; the worst result of each image counts."""
+    """Random starts of the paper's PGD; the worst result of each image counts."""
     attack_loss: AttackLossName = "margin"
-    """What the attacks make large."""
+    """What FGSM and the paper's PGD make large."""
     seed: int = 0
-    """Seed of the attacks' random starts."""
+    """Seed of the attacks."""
     batch: int = 250
     """Images a pass."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 and so on."""
 
     def __post_init__(self) -> None:
-        for name, values in (("eps", self.eps), ("attack_step", (self.attack_step,))):
+        for attack in self.attacks:
+            check_choice("attack or suite", attack, (*SUITES, *ATTACKS))
+        for name, values in (("eps", self.eps or ()), ("sweep", self.sweep), ("attack_step", (self.attack_step,))):
             wrong = [value for value in values if not 0 <= value < math.inf]
             if wrong:
                 raise InputError(f"{name} must be 0 or more, not {wrong[0]}.")
+        beyond = [value for value in (*(self.eps or ()), *self.sweep) if value > 1]
+        if beyond:
+            raise InputError(
+                f"eps {beyond[0]:g} is larger than the range of a pixel: images lie in [0, 1], use 0 to 1."
+            )
         for name in ("attack_steps", "restarts", "batch", "limit"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1, not {value}.")
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise InputError(f"minutes must be above 0, not {self.minutes:g}.")
+
+    def named_attacks(self) -> tuple[str, ...]:
+        """The single attacks, each once, in the order in which they are run."""
+        chosen = {name for attack in self.attacks for name in SUITES.get(attack, (attack,))}
+        return tuple(name for name in ATTACKS if name in chosen)

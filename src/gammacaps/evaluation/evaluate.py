@@ -1,30 +1,38 @@
-"""A network, images and attacks to figures: accuracy with its interval, T and D, the confusion matrix."""
+"""A network and a test set to figures: accuracy clean and under attack, T and D, the confusion matrix."""
 
 import dataclasses
-import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gammacaps.attacks import fgsm, pgd
+from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import DataSet
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.measure import Report
+from gammacaps.evaluation.robustness import robustness
+from gammacaps.evaluation.store import Store
 from gammacaps.metrics import TScore, d_score
 from gammacaps.models import CNN, CapsuleModel, Model
 
-Report = Callable[[str, int, int], None]  # what is being done, images done, images in all
 
-
-def evaluate(model: Model, data: DataSet, config: EvaluateConfig, report: Report = lambda *_: None) -> dict[str, Any]:
-    """All figures of a network on a test set, as the plain values of results.json."""
+def evaluate(
+    model: Model,
+    data: DataSet,
+    config: EvaluateConfig,
+    report: Report = lambda *_: None,
+    *,
+    other: Classifier | None = None,
+    store: Store | None = None,
+) -> dict[str, Any]:
+    """All figures of a network on a test set, as the plain values of results.json; see `robustness`."""
     device = pick_device(config.device)
     model = model.to(device).eval()
-    images, labels = (t.to(device) for t in balanced(data, config.limit))
+    places = balanced_places(data, config.limit)
+    images, labels = data.images[places].to(device), data.labels[places].to(device)
     if tuple(images.shape[1:]) != model.config.image_shape or len(data.class_names) != model.config.classes:
         raise InputError(
             f"The network takes images of shape {model.config.image_shape} in {model.config.classes} classes, but "
@@ -32,21 +40,15 @@ def evaluate(model: Model, data: DataSet, config: EvaluateConfig, report: Report
         )
     started = time.monotonic()
     predicted, structure = look(model, images, labels, config.batch, report)
-    correct = predicted == labels
-    attacks = [
-        attack(model, images, labels, correct, name, eps, config, report)
-        for name in ("fgsm", "pgd")
-        for eps in config.eps
-    ]
+    figures = robustness(model, images, labels, config, other=other, places=places, store=store, report=report)
     return {
-        "format": 1,
+        "format": 2,
         "data": {"name": data.name, "source": str(data.source), "split": "test", "images": len(images)},
         "class_names": list(data.class_names),
-        "clean": share(correct),
-        "attacks": attacks,
+        **figures,
         **structure,
         "confusion": confusion(labels, predicted, model.config.classes),
-        "settings": {**dataclasses.asdict(config), "eps": list(config.eps)},
+        "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(config).items()},
         "machine": describe_machine(config.device),
         "seconds": round(time.monotonic() - started, 1),
     }
@@ -54,14 +56,19 @@ def evaluate(model: Model, data: DataSet, config: EvaluateConfig, report: Report
 
 def balanced(data: DataSet, limit: int | None) -> tuple[Tensor, Tensor]:
     """The images and labels, or the first `limit` of them, each class in its turn."""
+    places = balanced_places(data, limit)
+    return data.images[places], data.labels[places]
+
+
+def balanced_places(data: DataSet, limit: int | None) -> Tensor:
+    """Where they stand in the data set."""
     if limit is None or limit >= len(data.labels):
-        return data.images, data.labels
+        return torch.arange(len(data.labels))
     place = torch.empty_like(data.labels)  # each image's place among those of its class
     for label in data.labels.unique():
         members = (data.labels == label).nonzero().squeeze(1)
         place[members] = torch.arange(len(members))
-    first = place.argsort(stable=True)[:limit].sort().values
-    return data.images[first], data.labels[first]
+    return place.argsort(stable=True)[:limit].sort().values
 
 
 @torch.no_grad()
@@ -115,62 +122,6 @@ def _structure(
             "layers": dict(zip(layers[:-1], exact, strict=True)),
         },
     }
-
-
-def attack(
-    model: Model,
-    images: Tensor,
-    labels: Tensor,
-    correct: Tensor,
-    name: str,
-    eps: float,
-    config: EvaluateConfig,
-    report: Report,
-) -> dict[str, Any]:
-    """Accuracy under one attack. An image counts if it is right both clean and attacked: no change is a change too."""
-    generator = torch.Generator(images.device).manual_seed(config.seed)
-    kept = correct.clone()
-    title = f"{name.upper()} eps {eps:g}"
-    for done in range(0, len(images), config.batch):
-        index = done + kept[done : done + config.batch].nonzero().squeeze(1)
-        if len(index):
-            if name == "fgsm":
-                attacked = fgsm(model, images[index], labels[index], eps=eps, loss=config.attack_loss)
-            else:
-                attacked = pgd(
-                    model,
-                    images[index],
-                    labels[index],
-                    eps=eps,
-                    step=config.attack_step,
-                    steps=config.attack_steps,
-                    restarts=config.restarts,
-                    loss=config.attack_loss,
-                    until_broken=True,
-                    generator=generator,
-                )
-            with torch.no_grad():
-                kept[index] = model(attacked).argmax(dim=1) == labels[index]
-        report(title, min(done + config.batch, len(images)), len(images))
-    steps = {"steps": 1, "step": eps, "restarts": 1}
-    if name == "pgd":
-        steps = {"steps": config.attack_steps, "step": config.attack_step, "restarts": config.restarts}
-    return {"attack": name, "norm": "linf", "eps": eps, **steps, "loss": config.attack_loss, **share(kept)}
-
-
-def share(correct: Tensor) -> dict[str, Any]:
-    """How many of how many are right, as a share with its 95% interval."""
-    count, right = len(correct), int(correct.sum())
-    return {"accuracy": right / count, "interval": wilson(right, count), "correct": right, "images": count}
-
-
-def wilson(correct: int, count: int) -> list[float]:
-    """The 95% interval of a share (Wilson 1927), which holds at 0 and 100% too."""
-    z = 1.959963984540054
-    p, n = correct / count, count
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return [min(p, max(0.0, middle - half)), max(p, min(1.0, middle + half))]
 
 
 def confusion(labels: Tensor, predicted: Tensor, classes: int) -> list[list[int]]:

@@ -1,49 +1,99 @@
 """Results as a table that a person can read."""
 
+import textwrap
 from typing import Any
+
+from gammacaps.evaluation.config import SUITES
+
+NAMES = {
+    "noise": "random noise",
+    "fgsm": "FGSM",
+    "pgd-margin": "PGD on margins",
+    "pgd-ce": "PGD on cross-entropy",
+    "pgd-dlr": "PGD on DLR",
+    "vote": "vote attack",
+    "transfer": "transfer from a CNN",
+    "square": "Square (black box)",
+    "grey": "grey image",
+    "autoattack": "AutoAttack",
+}
+MARKS = {"pass": "ok  ", "warn": "WARN", "fail": "FAIL", "skip": "-   "}
 
 
 def table(results: dict[str, Any]) -> str:
-    """Accuracies with their 95% intervals, T and D, and what is to be kept in mind."""
-    lines = [f"{results['data']['name']}, {results['data']['images']} test images", ""]
-    lines.append(f"  {'':<22}{'accuracy':>9}   95% interval")
+    """Accuracies with their 95% intervals, T and D, the checks, and what is to be kept in mind."""
+    steps = results.get("trained_steps")
+    trained = f", a network trained for {steps:,} steps" if steps else ""
+    lines = [f"{results['data']['name']}, {results['data']['images']} test images{trained}", ""]
+    lines.append(f"  {'':<32}{'accuracy':>9}   95% interval")
     lines.append(_accuracy("clean", results["clean"]))
-    for row in results["attacks"]:
+    for row in shown(results["attacks"]):
         lines.append(_accuracy(title(row), row))
+    for row in results["worst"]:
+        lines.append(_accuracy(f"WORST CASE eps {row['eps']:g}", row) + _winners(row))
+    for row in results["sweep"]:
+        lines.append(_accuracy(f"curve: PGD-{row['steps']} eps {row['eps']:g}", row))
     if results["T"] is not None:
-        lines += ["", f"  {'':<22}{'all classes':>12}{results['class_names'][0]:>12} (class 0)"]
+        lines += ["", f"  {'':<32}{'all classes':>12}{results['class_names'][0]:>12} (class 0)"]
         lines.append(_structure("T (1: a tree)", results["T"], "mean"))
         for layer in results["T"]["layers"]:
             lines.append(_structure(f"  to {layer}", results["T"], layer))
         if results["D"]["mean"] is not None:
             lines.append(_structure("D (reacts to input)", results["D"], "mean"))
-    notes = short_attacks(results["attacks"])
+    lines += _checks(results)
+    notes = list(results["skipped"])
+    if not results["complete"]:
+        notes.append("Not everything was measured in the time given: the same command goes on from here.")
     if notes:
-        lines += ["", *(f"  {note}" for note in notes)]
+        lines += ["", *(f"  Note: {note}" for note in notes)]
     return "\n".join(lines)
 
 
-def short_attacks(attacks: list[dict[str, Any]]) -> list[str]:
-    """A sentence for each attack whose steps can't cross its ball, so that its figure flatters the network."""
-    return [
-        f"Note: {row['steps']} steps of {row['step']:g} reach {row['steps'] * row['step']:g}, less than eps "
-        f"{row['eps']:g}: the true accuracy there may be lower (raise --attack-step)."
-        for row in attacks
-        if row["steps"] * row["step"] < row["eps"] * (1 - 1e-9)
-    ]
+def shown(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row an attack: AutoAttack's parts, each of which goes on where the one before it stopped, become one."""
+    rows: dict[tuple[str, float], dict[str, Any]] = {}
+    for row in attacks:
+        part = row["attack"] in SUITES["autoattack"]
+        name = "autoattack" if part else row["attack"]
+        rows[name, row["eps"]] = {**row, "attack": name, "steps": None, "restarts": 1} if part else row
+    return list(rows.values())
 
 
 def title(row: dict[str, Any]) -> str:
     """An attack's name, as in PGD-40 eps 0.3."""
-    name = f"PGD-{row['steps']}" if row["attack"] == "pgd" else row["attack"].upper()
+    name = f"PGD-{row['steps']}" if row["attack"] == "pgd" else NAMES[row["attack"]]
     if row["restarts"] > 1:
         name += f" x{row['restarts']}"
     return f"{name} eps {row['eps']:g}"
 
 
 def _accuracy(name: str, row: dict[str, Any]) -> str:
+    if row["accuracy"] is None:
+        return f"  {name:<32}{'not yet':>9}"
     low, high = row["interval"]
-    return f"  {name:<22}{100 * row['accuracy']:>8.1f}%   {100 * low:.1f} to {100 * high:.1f}"
+    part = "" if row.get("complete", True) else f"   (of the first {row['images']} images)"
+    return f"  {name:<32}{100 * row['accuracy']:>8.1f}%   {100 * low:.1f} to {100 * high:.1f}{part}"
+
+
+def _winners(row: dict[str, Any]) -> str:
+    """The attacks that broke most."""
+    order = sorted(row["won"].items(), key=lambda item: -item[1]["broke"])[:3]
+    words = ", ".join(f"{NAMES.get(name, 'PGD')} {entry['broke']}" for name, entry in order if entry["broke"])
+    return f"   broken by: {words}" if words else ""
+
+
+def _checks(results: dict[str, Any]) -> list[str]:
+    if "checks" not in results:
+        return []
+    bad = [check for check in results["checks"] if check["verdict"] in ("warn", "fail")]
+    passed = sum(check["verdict"] == "pass" for check in results["checks"])
+    summary = f"{passed} of {len(results['checks'])} checks passed"
+    words = {"pass": "nothing speaks against these figures", "warn": "read the warnings", "fail": "do not believe them"}
+    lines = ["", f"  Can these figures be believed? {summary}: {words[results['verdict']]}."]
+    for check in bad:
+        text = textwrap.wrap(f"{check['check']}: {check['meaning']}", 100)
+        lines += [f"    {MARKS[check['verdict']] if not n else '    '} {line}" for n, line in enumerate(text)]
+    return lines
 
 
 def _structure(name: str, scores: dict[str, Any], key: str) -> str:
@@ -51,4 +101,4 @@ def _structure(name: str, scores: dict[str, Any], key: str) -> str:
         value = values["mean"] if key == "mean" else values["layers"][key]
         return "-" if value is None else f"{value:.3f}"
 
-    return f"  {name:<22}{of(scores):>12}{of(scores['by_class'][0]):>12}"
+    return f"  {name:<32}{of(scores):>12}{of(scores['by_class'][0]):>12}"

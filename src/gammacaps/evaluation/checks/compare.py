@@ -1,0 +1,121 @@
+"""Checks that compare what attacks found: a weaker attack that finds what a stronger one missed tells of masking."""
+
+from collections.abc import Collection
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from gammacaps.evaluation.checks.check import Check, missed, percent
+from gammacaps.evaluation.measure import Measured
+from gammacaps.evaluation.specs import BLACK_BOX, WHITE_BOX
+
+PGD = ("pgd", "pgd-margin", "pgd-ce", "pgd-dlr", "apgd-ce", "apgd-t")
+
+
+def compare(found: list[Measured], curve: list[Measured], correct: Tensor) -> list[Check]:
+    """All checks on the attacks of one evaluation."""
+    checks = [
+        _beats("fgsm-beats-pgd", found, correct, ("fgsm",), PGD, "one step (FGSM)", "many steps (PGD)"),
+        _beats("noise-beats-gradient", found, correct, ("noise",), WHITE_BOX, "random noise", "gradients"),
+        _beats(
+            "black-box-beats-white-box",
+            found,
+            correct,
+            [name for name in BLACK_BOX if name not in ("noise", "grey")],
+            WHITE_BOX,
+            "attacks that see scores alone or another network",
+            "attacks that see the gradient",
+        ),
+        _beats(
+            "surrogate-beats-white-box",
+            found,
+            correct,
+            ("vote",),
+            WHITE_BOX,
+            "the network with its routing replaced by the mean of the votes",
+            "the network's own gradient",
+        ),
+        _falls([*found, *curve], correct),
+        _reach(found),
+        _inside(found),
+    ]
+    return [check for check in checks if check is not None]
+
+
+def _beats(
+    name: str,
+    found: list[Measured],
+    correct: Tensor,
+    weak: Collection[str],
+    strong: Collection[str],
+    weak_words: str,
+    strong_words: str,
+) -> Check | None:
+    """Images that stand under every strong attack but fall to a weak one, at the radius where they are most."""
+    most, where, compared = -1, 0.0, 0
+    for eps in {one.spec.eps for one in found}:
+        weaker = [m for m in found if m.spec.eps == eps and m.spec.attack in weak]
+        stronger = [m for m in found if m.spec.eps == eps and m.spec.attack in strong]
+        if not weaker or not stronger:
+            continue
+        # AutoAttack's square attack sees only what its parts before it left, so it counts as it is.
+        both = torch.stack([m.done for m in (*weaker, *stronger)]).all(0)
+        only = torch.stack([m.broken for m in weaker]).any(0) & ~torch.stack([m.broken for m in stronger]).any(0)
+        count = int((only & both).sum())
+        if both.any() and count > most:
+            most, where, compared = count, eps, int(both.sum())
+    if most < 0:
+        return None
+    number = most / compared
+    verdict = missed(most, compared)
+    words = f"{percent(number)} of the images (eps {where:g}) fall to {weak_words} but not to {strong_words}"
+    end = ", as it should be" if verdict == "pass" else ": gradients may be masked, and the true accuracy lower"
+    return Check(name, verdict, number, f"{words}{end}.")
+
+
+def _falls(found: list[Measured], correct: Tensor) -> Check | None:
+    """Accuracy must not rise with the radius: what a small ball holds, a larger one holds too."""
+    rises = []
+    for attack in {m.spec.attack for m in found} - {"grey", "auto-square", "apgd-t", "fab-t"}:
+        curve = sorted((m for m in found if m.spec.attack == attack), key=lambda m: m.spec.eps)
+        for near, far in pairwise(curve):
+            both = near.done & far.done
+            if both.any():
+                rise = int((near.broken & both).sum()) - int((far.broken & both).sum())
+                rises.append((rise, int(both.sum()), attack, near.spec.eps, far.spec.eps))
+    if not rises:
+        return None
+    rise, images, attack, near_eps, far_eps = max(rises)
+    verdict = missed(rise, images)
+    if verdict == "pass":
+        return Check("falls-with-eps", verdict, max(0, rise) / images, "Accuracy falls as the radius grows.")
+    words = f"Under {attack} accuracy rises by {percent(rise / images)} from eps {near_eps:g} to {far_eps:g}"
+    return Check("falls-with-eps", verdict, rise / images, f"{words}: that attack fails at the larger radius.")
+
+
+def _reach(found: list[Measured]) -> Check | None:
+    """Steps times step must cross the ball; FGSM's one step always does."""
+    stepping = [m.spec for m in found if m.spec.steps is not None and m.spec.step is not None and m.spec.eps > 0]
+    if not stepping:
+        return None
+    reaches = [(spec.steps * spec.step / spec.eps, spec) for spec in stepping if spec.steps and spec.step is not None]
+    share, spec = min(reaches, key=lambda pair: pair[0])
+    if share >= 1 - 1e-9:
+        return Check("steps-reach-eps", "pass", share, "The steps of every attack can cross its ball.")
+    crossed = any(r >= 1 - 1e-9 and s.eps == spec.eps and s.attack != "fgsm" for r, s in reaches)
+    words = f"{spec.steps} steps of {spec.step:g} reach {share * spec.eps:g}, less than eps {spec.eps:g}"
+    if crossed:
+        return Check("steps-reach-eps", "warn", share, f"{words}: read {spec.attack} there beside the worst case.")
+    return Check("steps-reach-eps", "fail", share, f"{words}: the true accuracy may be lower (raise --attack-step).")
+
+
+def _inside(found: list[Measured]) -> Check | None:
+    """Attacked images must lie in the ball and in [0, 1]; a rounding of float32 is let pass."""
+    if not found:
+        return None
+    worst = max(found, key=lambda m: m.outside)
+    if worst.outside <= 1e-6:
+        return Check("inside-the-ball", "pass", worst.outside, "All attacked images lie within eps and [0, 1].")
+    words = f"{worst.spec.attack} left its ball or [0, 1] by {worst.outside:.2g}: its figure is too low"
+    return Check("inside-the-ball", "fail", worst.outside, f"{words}.")

@@ -1,0 +1,103 @@
+"""The attack's own test (Zimmermann et al., 2022): it must find adversarial examples that surely are there."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gammacaps.attacks import frozen, pgd
+from gammacaps.attacks.balls import LinfBall
+from gammacaps.attacks.gradient import Classifier
+from gammacaps.evaluation.checks.check import Check, graded, percent
+from gammacaps.models import GammaCapsNet, MatrixCapsNet
+
+Features = Callable[[Tensor], Tensor]
+POINTS = 200
+
+
+def planted(model: Classifier, images: Tensor, eps: float, seed: int) -> Check:
+    """Alters the network's last step so that an adversarial example exists near each image, and attacks it."""
+    features = features_of(model)
+    if features is None:
+        words = "The network shows no features beside its scores, so that no new last step could be planted"
+        return Check("planted-examples", "skip", None, f"{words}.")
+    generator = torch.Generator(images.device).manual_seed(seed)
+    with torch.no_grad():
+        direction, threshold, possible = plant(features, images, eps, generator)
+    images, direction, threshold = images[possible], direction[possible], threshold[possible]
+    if len(images) == 0:
+        words = "Near no image could a last step be found that one random point passes and the others do not"
+        return Check("planted-examples", "skip", None, f"{words}.")
+
+    def altered(points: Tensor) -> Tensor:
+        passed = (features(points) * direction).sum(1) - threshold
+        return torch.stack((-passed, passed), dim=1)
+
+    ball = LinfBall(images, eps)
+    labels = torch.zeros(len(images), dtype=torch.int64, device=images.device)
+    with frozen(model):
+        attacked = pgd(altered, images, labels, eps=eps, step=eps / 10, steps=100, restarts=2, generator=generator)
+        with torch.no_grad():
+            found = int(altered(attacked).argmax(1).sum())
+            tries = [altered(ball.start(generator)).argmax(1) for _ in range(POINTS)]
+            by_chance = torch.stack(tries).amax(0).float().mean().item()
+    words = (
+        f"In a copy altered so that an adversarial example surely lies near each image, PGD finds {found} of "
+        f"{len(images)} ({POINTS} random points: {percent(by_chance)})"
+    )
+    lost = len(images) - found
+    verdict = graded(lost, max(1, len(images) / 20), len(images) / 5)
+    end = "" if verdict == "pass" else ": it can't be trusted to find those of the network itself"
+    return Check("planted-examples", verdict, found / len(images), f"{words}{end}.")
+
+
+def plant(
+    features: Features, images: Tensor, eps: float, generator: torch.Generator
+) -> tuple[Float[Tensor, "B F"], Float[Tensor, "B"], Tensor]:
+    """For each image a linear step on its features that a corner of its ball passes and random points do not.
+
+    The direction is that of a linear discriminant; the threshold lies nearly at the corner's value, so that little
+    more than the planted point passes. Gives also which images it could be found for.
+    """
+    ball = LinfBall(images, eps)
+    inner = torch.stack([features(ball.start(generator)) for _ in range(POINTS)], dim=1)  # B points F
+    inner = torch.cat((inner, features(images).unsqueeze(1)), dim=1)
+    corner = torch.where(ball.start(generator) < images, ball.low, ball.high)
+    goal = features(corner)  # B F
+    centre = inner.mean(1, keepdim=True)
+    offsets = inner - centre
+    spread = offsets.transpose(1, 2) @ offsets / inner.shape[1]  # B F F
+    scale = spread.diagonal(dim1=1, dim2=2).mean(1).clamp_min(1e-20)
+    ridge = torch.eye(spread.shape[1], device=images.device) * (1e-3 * scale).view(-1, 1, 1)
+    direction = torch.linalg.solve(spread + ridge, (goal - centre.squeeze(1)).unsqueeze(2)).squeeze(2)
+    direction = direction / direction.norm(dim=1, keepdim=True).clamp_min(1e-20)
+    highest = (inner @ direction.unsqueeze(2)).squeeze(2).amax(1)
+    reached = (goal * direction).sum(1)
+    return direction, reached - 0.01 * (reached - highest), reached > highest
+
+
+def features_of(model: Classifier) -> Features | None:
+    """What the last step of a network works on: the capsules' poses, or what its last linear layer is given."""
+    if isinstance(model, GammaCapsNet | MatrixCapsNet):
+        network = model
+
+        def poses(points: Tensor) -> Tensor:
+            parse = network.parse(points, couplings=False)
+            return torch.cat([p.flatten(1) for p in parse.poses[-2:]], dim=1)[:, -512:]
+
+        return poses
+    linear = [m for m in model.modules() if isinstance(m, nn.Linear)] if isinstance(model, nn.Module) else []
+    if not linear:
+        return None
+
+    def given(points: Tensor) -> Tensor:
+        caught: list[Tensor] = []
+        hook = linear[-1].register_forward_pre_hook(lambda _, inputs: caught.append(inputs[0]))
+        try:
+            model(points)
+        finally:
+            hook.remove()
+        return caught[-1].flatten(1)
+
+    return given

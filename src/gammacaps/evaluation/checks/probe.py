@@ -1,0 +1,108 @@
+"""Checks that probe a classifier itself: its gradients, its repeatability, and where attacks must win."""
+
+import torch
+from torch import Tensor
+
+from gammacaps.attacks import LOSSES, frozen, pgd
+from gammacaps.attacks.balls import LinfBall
+from gammacaps.attacks.gradient import Classifier
+from gammacaps.errors import InputError
+from gammacaps.evaluation.checks.check import Check, Verdict, graded, missed, percent
+
+
+def gradients(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: int) -> list[Check]:
+    """For each loss of an attack, the share of images whose gradient is zero, infinite or not a number.
+
+    Looked at near the images, where an attack starts, and only where the answer is right: elsewhere it has no work.
+    """
+    generator = torch.Generator(images.device).manual_seed(seed)
+    points = LinfBall(images, eps).start(generator).detach().requires_grad_()
+    checks = []
+    with frozen(model), torch.enable_grad():
+        scores = model(points)
+        right = scores.argmax(dim=1) == labels
+        for name, loss in LOSSES.items():
+            try:
+                (gradient,) = torch.autograd.grad(
+                    loss(scores, labels).sum(), points, retain_graph=True, materialize_grads=True
+                )
+            except (InputError, RuntimeError) as error:
+                reason = str(error) if isinstance(error, InputError) else "the network gives no gradient at all"
+                verdict: Verdict = "skip" if isinstance(error, InputError) else "fail"
+                number = None if verdict == "skip" else 1.0
+                checks.append(Check(f"gradient-{name}", verdict, number, f"{reason.rstrip('.')}."))
+                continue
+            flat = gradient.flatten(1)[right]
+            if len(flat) == 0:
+                return []
+            broken = (~flat.isfinite()).any(1).float().mean().item()
+            zero = (flat == 0).all(1).float().mean().item()
+            if broken > 0:
+                words = (
+                    f"{percent(broken)} of the gradients of the loss {name} hold a NaN or infinity: PGD can't follow"
+                )
+                checks.append(Check(f"gradient-{name}", "fail", broken, f"{words}."))
+            else:
+                verdict = graded(zero, 0.01, 0.1)
+                end = "" if verdict == "pass" else ": PGD is blind there, and its accuracy too high"
+                words = f"{percent(zero)} of the gradients of the loss {name} are zero{end}"
+                checks.append(Check(f"gradient-{name}", verdict, zero, f"{words}."))
+    return checks
+
+
+@torch.no_grad()
+def repeats(model: Classifier, images: Tensor) -> Check:
+    """The same images must get the same scores again."""
+    number = _largest_change(model(images), model(images))
+    if number <= 1e-5:
+        return Check("repeats", "pass", number, "The same image gets the same scores each time.")
+    words = f"The same image gets scores that differ by up to {number:.2g}: answers are random"
+    return Check("repeats", "fail", number, f"{words}, and an attack must average over them.")
+
+
+@torch.no_grad()
+def neighbours(model: Classifier, images: Tensor) -> Check:
+    """An image's scores must not change with the images beside it in its batch."""
+    together = model(images)
+    noise = torch.rand(images.shape, generator=torch.Generator().manual_seed(0)).to(images)
+    half = len(images) // 2
+    mixed = model(torch.cat((images[:half], noise[half:])))[:half] if half else together[:0]
+    alone = torch.cat([model(image) for image in images[:16].split(1)])
+    number = max(_largest_change(together[:half], mixed), _largest_change(together[:16], alone))
+    if number <= 1e-3:
+        return Check("neighbours", "pass", number, "An image's scores do not depend on the images beside it.")
+    words = f"An image's scores change by up to {number:.2g} with the images beside it in the batch"
+    return Check("neighbours", "fail", number, f"{words}: no figure for one image holds (see scale_over).")
+
+
+def bound(model: Classifier, images: Tensor, labels: Tensor, seed: int) -> Check:
+    """At eps 0.5 all images can become the same grey one, so no more than the most frequent class can be kept."""
+    attainable = labels.bincount().max().item() / len(labels)
+    generator = torch.Generator(images.device).manual_seed(seed)
+    attacked = pgd(model, images, labels, eps=0.5, step=0.05, steps=40, until_broken=True, generator=generator)
+    with torch.no_grad():
+        kept = (model(attacked).argmax(dim=1) == labels).float().mean().item()
+    excess = max(0.0, kept - attainable)
+    verdict = graded(excess, 0.02, 0.1)
+    words = f"At eps 0.5 PGD leaves {percent(kept)}, where {percent(attainable)} is all that can be kept"
+    end = "" if verdict == "pass" else ": the attack falls short of what is surely possible"
+    return Check("attainable-at-0.5", verdict, kept, f"{words}{end}.")
+
+
+def longer(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: int, images_in_all: int) -> Check:
+    """Images that stood under all attacks, attacked for longer: few of them may still fall."""
+    if len(images) == 0:
+        return Check("longer-attacks", "pass", 0.0, "No image stood, so that no longer attack could lower the figure.")
+    generator = torch.Generator(images.device).manual_seed(seed + 1)
+    options = {"steps": 300, "step": eps / 20, "restarts": 1, "until_broken": True}
+    attacked = pgd(model, images, labels, eps=eps, generator=generator, **options)  # type: ignore[arg-type]
+    with torch.no_grad():
+        fell = int((model(attacked).argmax(dim=1) != labels).sum())
+    words = f"Of {len(images)} images that stood, {fell} fell to 300 more steps from a new start"
+    verdict = missed(fell, images_in_all)
+    end = "" if verdict == "pass" else ": the worst case above is still too high"
+    return Check("longer-attacks", verdict, fell / images_in_all, f"{words}{end}.")
+
+
+def _largest_change(first: Tensor, second: Tensor) -> float:
+    return (first - second).abs().nan_to_num(torch.inf).max().item() if len(first) else 0.0

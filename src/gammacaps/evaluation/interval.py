@@ -1,0 +1,23 @@
+"""A share of right answers, with its 95% interval."""
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+
+def share(correct: Tensor) -> dict[str, Any]:
+    """How many of how many are right, as a share with its 95% interval; None where there are no images."""
+    count, right = len(correct), int(correct.sum())
+    if count == 0:
+        return {"accuracy": None, "interval": None, "correct": 0, "images": 0}
+    return {"accuracy": right / count, "interval": wilson(right, count), "correct": right, "images": count}
+
+
+def wilson(correct: int, count: int) -> list[float]:
+    """The 95% interval of a share (Wilson 1927), which holds at 0 and 100% too."""
+    z = 1.959963984540054
+    p, n = correct / count, count
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return [min(p, max(0.0, middle - half)), max(p, min(1.0, middle + half))]

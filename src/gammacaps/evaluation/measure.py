@@ -1,0 +1,129 @@
+"""Accuracy under attack, image by image: each attack, and the worst case over all of them."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gammacaps.attacks.gradient import Classifier
+from gammacaps.evaluation.interval import share
+from gammacaps.evaluation.specs import AUTO, Spec, attacked_images
+from gammacaps.evaluation.store import Store
+
+Report = Callable[[str, int, int], None]  # what is being done, images done, images in all
+
+
+class OutOfTime(Exception):
+    """The evaluation's time is over; what was measured is in the store."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What one attack made of M images."""
+
+    spec: Spec
+    broken: Tensor  # M, right before the attack and wrong after it
+    done: Tensor  # M, False from the first image on that the attack has not come to yet
+    outside: float  # by how much it left the ball or [0, 1] at most
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The images of an evaluation, where they stand in the test set, and what the network says of them clean."""
+
+    model: Classifier
+    images: Tensor  # M C H W
+    labels: Tensor  # M
+    places: Tensor  # M
+    correct: Tensor  # M, on the CPU
+    batch: int
+    store: Store
+    other: Classifier | None = None  # what "transfer" attacks in place of the network
+    deadline: float = float("inf")
+
+
+def measure(task: Task, specs: list[Spec], report: Report) -> list[Measured]:
+    """Runs the attacks, those at one radius in their order; each is given what the ones before it left."""
+    found: list[Measured] = []
+    out_of_time = False
+    for spec in specs:
+        skip = torch.zeros_like(task.correct)
+        for before in found:
+            if before.spec.eps == spec.eps and before.spec.attack in spec.after:
+                skip |= before.broken
+        try:
+            if not out_of_time:
+                _run(task, spec, task.correct & ~skip, report)
+        except OutOfTime:
+            out_of_time = True
+        predicted = task.store.predicted(spec, task.places)
+        wanted = task.correct & ~skip
+        broken = wanted & (predicted >= 0) & (predicted != task.labels.cpu())
+        # The images up to the first that is still to be done: all others would make a biased sample.
+        done = (~wanted | (predicted >= 0)).int().cumprod(0).bool()
+        if not (wanted & done).any():
+            done &= not wanted.any()
+        found.append(Measured(spec, broken, done, task.store.outside(spec), task.store.seconds(spec)))
+    return found
+
+
+def _run(task: Task, spec: Spec, wanted: Tensor, report: Report) -> None:
+    """Attacks the wanted images that the store does not know yet, and stores each batch."""
+    known = task.store.predicted(spec, task.places) >= 0
+    todo = (wanted & ~known).nonzero().squeeze(1)
+    total, done = int(wanted.sum()), int((wanted & known).sum())
+    for index in todo.split(task.batch) if len(todo) else ():
+        if time.monotonic() > task.deadline:
+            raise OutOfTime
+        report(f"{spec.attack} eps {spec.eps:g}", done, total)
+        started = time.monotonic()
+        images, labels = task.images[index], task.labels[index]
+        # A batch's own seed, so that an interrupted evaluation goes on to the same result.
+        seed = spec.seed * 1_000_003 + int(task.places[index[0]])
+        attacked = attacked_images(spec, task.model, images, labels, task.other, seed)
+        with torch.no_grad():
+            predicted = task.model(attacked).argmax(dim=1).cpu()
+        outside = max(
+            (attacked - images).abs().max().item() - spec.eps, -attacked.min().item(), attacked.max().item() - 1
+        )
+        task.store.add(spec, task.places[index], predicted, max(0.0, outside), time.monotonic() - started)
+        done += len(index)
+        report(f"{spec.attack} eps {spec.eps:g}", done, total)
+
+
+def rows(found: list[Measured], correct: Tensor) -> list[dict[str, Any]]:
+    """Accuracy under each attack. An image counts if it is right both clean and attacked: no change is a change too."""
+    result = []
+    for one in found:
+        stood = correct.clone()
+        for before in found:
+            if before is one or (before.spec.eps == one.spec.eps and before.spec.attack in one.spec.after):
+                stood &= ~before.broken
+        row = {**one.spec.row(), **share(stood[one.done]), "seconds": one.seconds}
+        result.append({**row, "complete": bool(one.done.all())})
+    return result
+
+
+def worst(found: list[Measured], correct: Tensor) -> list[dict[str, Any]]:
+    """Per radius: the images that stand under every attack, and how often each attack broke one, and it alone."""
+    result = []
+    for eps in dict.fromkeys(one.spec.eps for one in found):
+        here = [one for one in found if one.spec.eps == eps]
+        done = torch.stack([one.done for one in here]).all(0)
+        broken = torch.stack([one.broken for one in here])  # attacks M
+        times = broken.sum(0)
+        # AutoAttack's parts see only what the ones before them left: they share one entry.
+        won: dict[str, dict[str, int]] = {}
+        for one, by in zip(here, broken, strict=True):
+            entry = won.setdefault(
+                "autoattack" if one.spec.attack in AUTO else one.spec.attack, {"broke": 0, "alone": 0}
+            )
+            entry["broke"] += int(by[done].sum())
+            entry["alone"] += int((by & (times == 1))[done].sum())
+        stood = correct & ~broken.any(0)
+        result.append({"eps": eps, **share(stood[done]), "complete": bool(done.all()), "won": won})
+    return result

@@ -1,0 +1,84 @@
+"""Robustness of any torch classifier: the attacks, their worst case, and whether to believe it."""
+
+import dataclasses
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gammacaps.attacks.gradient import Classifier
+from gammacaps.evaluation.checks import all_checks, verdict
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.interval import share
+from gammacaps.evaluation.measure import Report, Task, measure, rows, worst
+from gammacaps.evaluation.specs import Kind, Spec, specs_for, sweep_specs
+from gammacaps.evaluation.store import Store
+from gammacaps.models import GammaCapsNet, MatrixCapsNet
+
+PAPER_EPS = (0.1, 0.3, 0.5)
+
+
+def robustness(
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    config: EvaluateConfig | None = None,
+    *,
+    other: Classifier | None = None,
+    places: Tensor | None = None,
+    store: Store | None = None,
+    report: Report = lambda *_: None,
+) -> dict[str, Any]:
+    """Accuracy clean, under each attack and under the worst of them, with the checks, as plain values.
+
+    Args:
+        model: gives scores (B, N) for images in [0, 1].
+        config: which attacks, at which radii; its data and device are not looked at.
+        other: a network for the same task, which "transfer" attacks in place of the model.
+        places: where the images stand in their data set, by which the store knows them.
+        store: what was measured before, and what is measured now.
+    """
+    config = config or EvaluateConfig()
+    started = time.monotonic()
+    places = torch.arange(len(images)) if places is None else places
+    scores = clean_scores(model, images, config.batch, report)
+    correct = (scores.argmax(dim=1) == labels).cpu()
+    deadline = float("inf") if config.minutes is None else started + 60 * config.minutes
+    task = Task(model, images, labels, places, correct, config.batch, store or Store(), other, deadline)
+    capsules = isinstance(model, GammaCapsNet | MatrixCapsNet)
+    kind = Kind(scores.shape[1], capsules, logits=bool((scores < 0).any()))
+    specs: list[Spec] = []
+    skipped: list[str] = []
+    for eps in PAPER_EPS if config.eps is None else config.eps:
+        chosen, left_out = specs_for(kind, config, eps)
+        if other is None and any(spec.attack == "transfer" for spec in chosen):
+            chosen = [spec for spec in chosen if spec.attack != "transfer"]
+            left_out.append("transfer was left out: no other network was given.")
+        specs += chosen
+        skipped += [words for words in left_out if words not in skipped]
+    found = measure(task, specs, report)
+    curve = measure(task, sweep_specs(config), report)
+    result = {
+        "clean": share(correct),
+        "attacks": rows(found, correct),
+        "worst": worst(found, correct),
+        "sweep": rows(curve, correct),
+        "skipped": skipped,
+        "complete": all(bool(one.done.all()) for one in (*found, *curve)),
+    }
+    if config.checks and found and time.monotonic() < deadline:
+        report("checks", 0, len(images))
+        checks = all_checks(model, images, labels, correct, found, curve, seed=config.seed)
+        result |= {"checks": [dataclasses.asdict(check) for check in checks], "verdict": verdict(checks)}
+    return result
+
+
+@torch.no_grad()
+def clean_scores(model: Classifier, images: Tensor, batch: int, report: Report) -> Tensor:
+    """M N."""
+    scores = []
+    for part in images.split(batch):
+        scores.append(model(part))
+        report("clean", sum(map(len, scores)), len(images))
+    return torch.cat(scores)

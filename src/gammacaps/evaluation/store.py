@@ -1,0 +1,75 @@
+"""What attacks made of each image, kept on disk as it is measured, so that an evaluation can stop and go on."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gammacaps.errors import InputError
+from gammacaps.evaluation.specs import Spec
+from gammacaps.files import read_json, write_json
+
+
+class Store:
+    """Per attack: the class that each attacked image was taken for, by the image's place in the test set.
+
+    A file a spec under `folder`; without a folder it forgets everything at the end. What was measured with other
+    weights is not used, and is replaced.
+    """
+
+    def __init__(self, folder: Path | None = None, *, weights: str = "", data: str = "") -> None:
+        self.folder, self.weights, self.data = folder, weights, data
+        self.known: dict[str, dict[str, Any]] = {}
+
+    def predicted(self, spec: Spec, places: Tensor) -> Tensor:
+        """The classes of the attacked images at these places of the test set; -1 where an image was not attacked."""
+        known = self._entry(spec)["predicted"]
+        return torch.tensor([known.get(str(place), -1) for place in places.tolist()], dtype=torch.int64)
+
+    def outside(self, spec: Spec) -> float:
+        """By how much the attack left its ball or [0, 1] at most."""
+        return self._entry(spec)["outside"]
+
+    def seconds(self, spec: Spec) -> float:
+        return self._entry(spec)["seconds"]
+
+    def add(self, spec: Spec, places: Tensor, predicted: Tensor, outside: float, seconds: float) -> None:
+        entry = self._entry(spec)
+        entry["predicted"].update({str(p): c for p, c in zip(places.tolist(), predicted.tolist(), strict=True)})
+        entry["outside"] = max(entry["outside"], outside)
+        entry["seconds"] = round(entry["seconds"] + seconds, 3)
+        if self.folder is not None:
+            self.folder.mkdir(exist_ok=True)
+            write_json(self._path(spec), entry)
+
+    def _entry(self, spec: Spec) -> dict[str, Any]:
+        if spec.key not in self.known:
+            new = {"attack": spec.row(), "weights": self.weights, "predicted": {}, "outside": 0.0, "seconds": 0.0}
+            self.known[spec.key] = self._read(spec) or new
+        return self.known[spec.key]
+
+    def _read(self, spec: Spec) -> dict[str, Any] | None:
+        if self.folder is None or not (path := self._path(spec)).exists():
+            return None
+        try:
+            entry = read_json(path)
+            entry["outside"] + entry["seconds"] + sum(entry["predicted"].values())  # all are numbers
+        except (InputError, KeyError, TypeError, AttributeError):
+            raise InputError(f"{path} is broken: delete it, and what it held is measured again.") from None
+        return entry if entry.get("weights") == self.weights else None
+
+    def _path(self, spec: Spec) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{spec.key}-{self.data[:8]}.json"
+
+
+def fingerprint(*tensors: Tensor) -> str:
+    """A hash of the tensors' bytes and shapes."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        plain = tensor.detach().cpu().contiguous()
+        digest.update(str((plain.dtype, tuple(plain.shape))).encode())
+        digest.update(plain.view(torch.uint8).numpy().tobytes() if plain.dim() else bytes(str(plain.item()), "ascii"))
+    return digest.hexdigest()

@@ -1,0 +1,272 @@
+"""Each check, on a network that deserves it, and on one trained under attack that does not."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import gammacaps
+from gammacaps.attacks import pgd
+from gammacaps.data import load_set
+from gammacaps.evaluation.checks import all_checks, verdict
+from gammacaps.evaluation.checks.check import Check
+from gammacaps.evaluation.checks.compare import compare
+from gammacaps.evaluation.checks.planted import features_of, plant, planted
+from gammacaps.evaluation.checks.probe import bound, gradients, longer, neighbours, repeats
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.evaluate import balanced
+from gammacaps.evaluation.measure import Measured
+from gammacaps.evaluation.robustness import robustness
+from gammacaps.evaluation.specs import Spec
+from gammacaps.training.losses import margin_loss
+
+EPS = 0.1
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A gamma-capsule network trained under single-step attack for a few seconds."""
+    torch.manual_seed(0)
+    model = gammacaps.create("small", filters=12, primary_types=3, hidden=(8,), decoder=())
+    images, labels = gammacaps.load_data("fashion-mini", "train")
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for step in range(90):
+        part = torch.arange(step * 32, step * 32 + 32) % len(images)
+        eps = EPS * min(1, step / 45)
+        attacked = pgd(model, images[part], labels[part], eps=eps, step=1.25 * eps, steps=1)
+        optimizer.zero_grad()
+        margin_loss(model(attacked), labels[part]).backward()
+        optimizer.step()
+    return model.eval()
+
+
+@pytest.fixture(scope="module")
+def test_images():
+    return balanced(load_set("fashion-mini"), 40)
+
+
+class Saturated(nn.Module):
+    """Scores so steep that float32 rounds their gradient to nothing."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images):
+        return (1e4 * (self.model(images) - 0.5)).sigmoid()
+
+
+class Rounded(nn.Module):
+    """Rounds the image to eight greys first, which has no gradient."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images):
+        return self.model((images * 8).round() / 8)
+
+
+class Jumpy(nn.Module):
+    """Rounds, but hands a gradient on as if it did not: through a random map, so that it leads nowhere."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.map = torch.randn(784, 784, generator=torch.Generator().manual_seed(0)) / 28
+
+    def forward(self, images):
+        wrong = (images.flatten(1) @ self.map).view_as(images)
+        return self.model(images.detach() + wrong - wrong.detach())
+
+
+class Random(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images):
+        return self.model((images + 0.1 * torch.randn_like(images)).clamp(0, 1))
+
+
+def checks_of(model, images, labels, attacks=("standard",)):
+    """By name, at the radius of training."""
+    results = robustness(model, images, labels, EvaluateConfig(attacks=attacks, eps=(EPS,)))
+    return {check["check"]: check for check in results["checks"]}, results
+
+
+def test_a_network_trained_under_attack_is_not_flagged(trained, test_images):
+    checks, results = checks_of(trained, *test_images)
+    assert {name: c["meaning"] for name, c in checks.items() if c["verdict"] != "pass"} == {}
+    assert results["verdict"] == "pass"
+    assert results["worst"][0]["accuracy"] > 0.25
+    assert all(c["meaning"].endswith(".") for c in checks.values())
+
+
+def test_saturated_scores_are_caught_by_their_zero_gradients(trained, test_images):
+    checks = {c.check: c for c in gradients(Saturated(trained), *test_images, EPS, 0)}
+    assert checks["gradient-margin"].verdict == "fail"
+    assert checks["gradient-margin"].number > 0.1
+    assert "are zero" in checks["gradient-margin"].meaning
+    healthy = gradients(trained, *test_images, EPS, 0)
+    assert {c.verdict for c in healthy} == {"pass"}
+
+
+def test_a_rounding_layer_is_caught(trained, test_images):
+    checks, results = checks_of(Rounded(trained), *test_images, attacks=("noise", "fgsm", "pgd"))
+    assert checks["gradient-margin"]["verdict"] == "fail"
+    assert checks["attainable-at-0.5"]["verdict"] == "fail"
+    assert results["verdict"] == "fail"
+
+
+def test_gradients_that_lead_nowhere_are_caught_by_noise_and_the_bound(trained, test_images):
+    images, labels = test_images
+    assert bound(Jumpy(trained), images, labels, 0).verdict == "fail"
+    assert bound(trained, images, labels, 0).verdict == "pass"
+    assert {c.verdict for c in gradients(Jumpy(trained), images, labels, EPS, 0)} == {"pass"}  # these are blind to it
+
+
+def test_scale_over_the_batch_is_caught(trained, test_images):
+    images, _ = test_images
+    over_batch = gammacaps.create(
+        "small", filters=12, primary_types=3, hidden=(8,), decoder=(), scale_over="batch"
+    ).eval()
+    over_batch.load_state_dict(trained.state_dict())
+    assert neighbours(trained, images).verdict == "pass"
+    check = neighbours(over_batch, images)
+    assert check.verdict == "fail"
+    assert "images beside it" in check.meaning
+
+
+def test_random_answers_are_caught(trained, test_images):
+    assert repeats(trained, test_images[0]).verdict == "pass"
+    check = repeats(Random(trained), test_images[0])
+    assert check.verdict == "fail"
+    assert check.number > 1e-3
+
+
+def test_nan_and_missing_gradients_are_caught(test_images):
+    class Root(nn.Module):
+        def forward(self, images):
+            zero = (images - images.detach()).flatten(1).sum(1, keepdim=True)
+            return images.flatten(1)[:, :10] + zero.clamp(min=0).sqrt()
+
+    class Detached(nn.Module):
+        def forward(self, images):
+            return images.detach().flatten(1)[:, :10]
+
+    images = test_images[0]
+    labels = images.flatten(1)[:, :10].argmax(1)
+    images[torch.arange(40), 0, 0, labels] = 1.0  # right even after the random start
+    by_name = {c.check: c for c in gradients(Root(), images, labels, 0.01, 0)}
+    assert by_name["gradient-ce"].verdict == "fail"
+    assert "NaN or infinity" in by_name["gradient-ce"].meaning
+    gone = gradients(Detached(), images, labels, 0.01, 0)
+    assert {c.verdict for c in gone if c.check != "gradient-ce-log"} == {"fail"}
+    assert "no gradient at all" in gone[0].meaning
+
+
+def measured(attack, broken, eps=0.1, outside=0.0, **numbers):
+    flags = torch.zeros(200, dtype=torch.bool)
+    flags[broken] = True
+    return Measured(Spec(attack, eps, **numbers), flags, torch.ones(200).bool(), outside, 0.0)
+
+
+def verdicts(found, curve=()):
+    return {c.check: (c.verdict, c.number) for c in compare(list(found), list(curve), torch.ones(200).bool())}
+
+
+def test_a_weaker_attack_that_finds_what_a_stronger_missed():
+    pgd_found = measured("pgd", slice(0, 100), steps=40, step=0.01)
+    assert verdicts([measured("fgsm", slice(0, 80)), pgd_found])["fgsm-beats-pgd"] == ("pass", 0)
+    assert verdicts([measured("fgsm", slice(98, 102)), pgd_found])["fgsm-beats-pgd"] == ("pass", 0.01)
+    assert verdicts([measured("fgsm", slice(98, 106)), pgd_found])["fgsm-beats-pgd"] == ("warn", 0.03)
+    assert verdicts([measured("fgsm", slice(98, 120)), pgd_found])["fgsm-beats-pgd"] == ("fail", 0.1)
+    for name, attack in (
+        ("noise-beats-gradient", "noise"),
+        ("black-box-beats-white-box", "square"),
+        ("black-box-beats-white-box", "transfer"),
+        ("surrogate-beats-white-box", "vote"),
+    ):
+        assert verdicts([measured(attack, slice(98, 120)), pgd_found])[name] == ("fail", 0.1)
+        assert verdicts([measured(attack, slice(50, 100)), pgd_found])[name] == ("pass", 0)
+    assert "black-box-beats-white-box" not in verdicts([pgd_found])  # nothing to compare with
+
+
+def test_accuracy_that_rises_with_eps():
+    near, far = measured("pgd", slice(0, 50), eps=0.1), measured("pgd", slice(0, 30), eps=0.3)
+    assert verdicts([near, far])["falls-with-eps"] == ("fail", 0.1)
+    curve = [measured("sweep", slice(0, 10 * n), eps=0.1 * n) for n in range(1, 4)]
+    assert verdicts([near], curve)["falls-with-eps"][0] == "pass"
+
+
+def test_steps_that_can_t_cross_the_ball():
+    short = measured("pgd", slice(0, 5), eps=0.5, steps=40, step=0.01)
+    verdict, number = verdicts([short])["steps-reach-eps"]
+    assert verdict == "fail"
+    assert number == pytest.approx(0.8)
+    long = measured("pgd-margin", slice(0, 5), eps=0.5, steps=100, step=0.05)
+    assert verdicts([short, long])["steps-reach-eps"][0] == "warn"
+    assert verdicts([long])["steps-reach-eps"][0] == "pass"
+
+
+def test_attacked_images_outside_the_ball():
+    assert verdicts([measured("pgd", slice(0, 5), outside=1e-7)])["inside-the-ball"][0] == "pass"
+    assert verdicts([measured("pgd", slice(0, 5), outside=1e-3)])["inside-the-ball"] == ("fail", 1e-3)
+
+
+def test_an_attack_that_stopped_too_soon_is_caught(trained, test_images):
+    images, labels = test_images
+    with torch.no_grad():
+        right = trained(images).argmax(1) == labels
+    images, labels = images[right], labels[right]
+    assert longer(trained, images, labels, 0.3, 0, len(images)).verdict == "fail"  # none was attacked before
+    assert longer(trained, images, labels, 1e-6, 0, len(images)).verdict == "pass"
+    assert longer(trained, images[:0], labels[:0], 0.1, 0, 10).verdict == "pass"
+
+
+def test_planted_examples_surely_exist_and_are_found(trained, test_images):
+    images = test_images[0][:20]
+    features = features_of(trained)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        direction, threshold, possible = plant(features, images, EPS, generator)
+        assert possible.float().mean() > 0.9
+        clean = (features(images) * direction).sum(1)
+    assert (clean < threshold)[possible].all()  # the image itself does not pass
+    assert planted(trained, images, EPS, 0).verdict == "pass"
+    blind = planted(Blind(trained), images, EPS, 0)
+    assert blind.verdict == "fail"
+    assert blind.number < 0.5
+
+
+class Blind(nn.Module):
+    """A network with a linear last layer whose features round the image: planted examples can't be climbed to."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.last = nn.Linear(784, 10)
+
+    def forward(self, images):
+        return self.last((images * 16).round().flatten(1) / 16)
+
+
+def test_a_network_without_features_is_skipped(test_images):
+    class Bare(nn.Module):
+        def forward(self, images):
+            return images.flatten(1)[:, :10]
+
+    check = planted(Bare(), test_images[0][:4], EPS, 0)
+    assert check.verdict == "skip"
+    assert check.number is None
+
+
+def test_the_worst_verdict_counts_and_all_numbers_are_numbers(trained, test_images):
+    passed, warned, failed, skipped = (Check("c", v, 0.0, "m") for v in ("pass", "warn", "fail", "skip"))
+    assert verdict([passed, skipped]) == "pass"
+    assert verdict([passed, warned]) == "warn"
+    assert verdict([failed, warned]) == "fail"
+    images, labels = test_images
+    found = all_checks(trained, images[:4], labels[:4], torch.zeros(4).bool(), [], [])
+    assert all(c.number is None or math.isfinite(c.number) for c in found)

@@ -1,0 +1,213 @@
+"""Attacks image by image: the worst case, and going on where an evaluation stopped."""
+
+import json
+
+import pytest
+import torch
+
+from gammacaps.errors import InputError
+from gammacaps.evaluation import measure as measuring
+from gammacaps.evaluation.config import ATTACKS, SUITES, EvaluateConfig
+from gammacaps.evaluation.measure import Measured, rows, worst
+from gammacaps.evaluation.robustness import robustness
+from gammacaps.evaluation.specs import Kind, Spec, specs_for
+from gammacaps.evaluation.store import Store, fingerprint
+
+
+class Linear(torch.nn.Module):
+    """A classifier of 5x5 images whose robustness is known: the margin over the l1 norm of the weights' difference."""
+
+    def __init__(self, classes=3):
+        super().__init__()
+        self.weight = torch.randn(classes, 25, generator=torch.Generator().manual_seed(0))
+
+    def forward(self, images):
+        return images.flatten(1) @ self.weight.T
+
+
+def examples(classes=3, count=40):
+    """Images in the middle of [0, 1], where the box cuts nothing off the ball, and right labels."""
+    model = Linear(classes)
+    images = 0.3 + 0.4 * torch.rand(count, 1, 5, 5, generator=torch.Generator().manual_seed(1))
+    return model, images, model(images).argmax(1)
+
+
+def truly_robust(model, images, labels, eps):
+    """By hand: no wrong class can catch up within eps."""
+    stands = []
+    for image, label in zip(images, labels.tolist(), strict=True):
+        gaps = [(model.weight[label] - w, w) for n, w in enumerate(model.weight) if n != label]
+        stands.append(all(float(image.flatten() @ gap) > eps * float(gap.abs().sum()) for gap, _ in gaps))
+    return sum(stands)
+
+
+QUICK = EvaluateConfig(attacks=("noise", "fgsm", "pgd", "pgd-margin"), eps=(0.02, 0.05), batch=16, checks=False)
+
+
+def test_the_worst_case_is_what_is_true_of_a_linear_network():
+    model, images, labels = examples()
+    results = robustness(model, images, labels, QUICK)
+    assert results["clean"]["accuracy"] == 1
+    for row in results["worst"]:
+        true = truly_robust(model, images, labels, row["eps"])
+        assert 0 < true < len(images)
+        assert row["correct"] == true
+        under = [r for r in results["attacks"] if r["eps"] == row["eps"]]
+        assert [r["attack"] for r in under] == ["noise", "fgsm", "pgd", "pgd-margin"]
+        assert min(r["correct"] for r in under) == true
+        assert row["won"]["pgd-margin"]["broke"] == len(images) - true
+
+
+def test_won_and_alone_by_hand():
+    correct = torch.tensor([True, True, True, True, False])
+    one = Measured(Spec("fgsm", 0.1), torch.tensor([1, 1, 0, 0, 0]).bool(), torch.ones(5).bool(), 0.0, 0.0)
+    two = Measured(Spec("pgd", 0.1), torch.tensor([0, 1, 1, 0, 0]).bool(), torch.ones(5).bool(), 0.0, 0.0)
+    (row,) = worst([one, two], correct)
+    assert (row["correct"], row["images"]) == (1, 5)
+    assert row["won"] == {"fgsm": {"broke": 2, "alone": 1}, "pgd": {"broke": 2, "alone": 1}}
+    assert [r["correct"] for r in rows([one, two], correct)] == [2, 2]
+
+
+def test_parts_of_autoattack_add_up():
+    correct = torch.ones(4).bool()
+    done = torch.ones(4).bool()
+    first = Measured(Spec("apgd-ce", 0.1), torch.tensor([1, 0, 0, 0]).bool(), done, 0.0, 0.0)
+    second = Measured(Spec("fab-t", 0.1, after=("apgd-ce",)), torch.tensor([0, 1, 0, 0]).bool(), done, 0.0, 0.0)
+    assert [r["correct"] for r in rows([first, second], correct)] == [3, 2]
+    assert worst([first, second], correct)[0]["won"] == {"autoattack": {"broke": 2, "alone": 2}}
+
+
+def counted(monkeypatch):
+    """Counts the images that attacks work on; with `stop`, interrupts in the middle."""
+    calls = []
+    real = measuring.attacked_images
+
+    def spy(spec, model, images, *rest):
+        calls.append((spec.attack, len(images)))
+        if calls[0] == "stop" and len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(spec, model, images, *rest)
+
+    monkeypatch.setattr(measuring, "attacked_images", spy)
+    return calls
+
+
+def test_an_interrupted_evaluation_goes_on_to_the_same_result(tmp_path, monkeypatch):
+    model, images, labels = examples()
+    whole = robustness(model, images, labels, QUICK)
+    calls = counted(monkeypatch)
+    calls.append("stop")
+    with pytest.raises(KeyboardInterrupt):
+        robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="w"))
+    calls.clear()
+    again = robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="w"))
+    assert sum(n for _, n in calls) == 8 * len(images) - 2 * QUICK.batch  # two batches were done before
+    calls.clear()
+    for one, other in ((whole, again), (again, whole)):
+        assert [strip(r) for r in one["attacks"]] == [strip(r) for r in other["attacks"]]
+        assert one["worst"] == other["worst"]
+    # Adding an attack, or images, repeats nothing.
+    more = EvaluateConfig(attacks=(*QUICK.attacks, "pgd-dlr"), eps=QUICK.eps, batch=16, checks=False)
+    robustness(model, images, labels, more, store=Store(tmp_path / "kept", weights="w"))
+    assert {name for name, _ in calls} == {"pgd-dlr"}
+    calls.clear()
+    # Other weights: nothing of it counts.
+    robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="other"))
+    assert sum(n for _, n in calls) == 8 * len(images)
+
+
+def strip(row):
+    return {k: v for k, v in row.items() if k != "seconds"}
+
+
+def test_images_added_later_repeat_nothing(tmp_path, monkeypatch):
+    model, images, labels = examples()
+    store = Store(tmp_path / "kept")
+    some = torch.arange(0, 40, 2)
+    robustness(model, images[some], labels[some], QUICK, places=some, store=store)
+    calls = counted(monkeypatch)
+    robustness(model, images, labels, QUICK, places=torch.arange(40), store=Store(tmp_path / "kept"))
+    assert sum(n for _, n in calls) == 8 * 20
+
+
+def test_out_of_time_says_so_and_its_figures_are_of_the_images_done(monkeypatch):
+    model, images, labels = examples()
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    config = EvaluateConfig(attacks=("fgsm", "pgd"), eps=(0.05,), batch=10, minutes=1.0, checks=False)
+    results = robustness(model, images, labels, config)
+    assert not results["complete"]
+    fgsm, pgd = results["attacks"]
+    assert fgsm["images"] == 20
+    assert (pgd["images"], pgd["accuracy"], pgd["complete"]) == (0, None, False)
+    assert (results["worst"][0]["images"], results["worst"][0]["accuracy"]) == (0, None)
+
+
+def test_a_broken_store_is_one_sentence(tmp_path):
+    model, images, labels = examples()
+    robustness(model, images, labels, QUICK, store=Store(tmp_path))
+    path = next(tmp_path.glob("pgd-eps0.02*.json"))
+    path.write_text(path.read_text()[:40])
+    with pytest.raises(InputError, match="is broken: delete it"):
+        robustness(model, images, labels, QUICK, store=Store(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Kind(2, capsules=True, logits=False), ["pgd-dlr was left out: its loss needs 3", "apgd-t was left out"]),
+        (Kind(3, capsules=True, logits=False), ["apgd-t was left out: its loss needs 4 classes and the network has 3"]),
+        (Kind(5, capsules=False, logits=True), ["vote was left out: the network has no capsules"]),
+        (Kind(100, capsules=True, logits=False), []),
+    ],
+)
+def test_what_can_t_run_is_said_and_the_rest_goes_on(kind, words):
+    pytest.importorskip("pyautoattack")
+    specs, skipped = specs_for(kind, EvaluateConfig(attacks=("strong",)), 0.1)
+    assert len(specs) + len(skipped) == len(ATTACKS)
+    assert len(skipped) == len(words)
+    for sentence, start in zip(skipped, words, strict=True):
+        assert start in sentence
+    losses = {spec.attack: spec.loss for spec in specs}
+    assert losses["pgd-ce"] == ("ce" if kind.logits else "ce-log")
+
+
+def test_suites_name_known_attacks_in_order_and_grey_joins_from_one_half_on():
+    for names in SUITES.values():
+        assert [name for name in ATTACKS if name in names] == list(names)
+    config = EvaluateConfig(attacks=("paper", "noise"))
+    assert config.named_attacks() == ("noise", "fgsm", "pgd")
+    kind = Kind(10, capsules=True, logits=False)
+    assert [s.attack for s in specs_for(kind, config, 0.5)[0]] == ["noise", "fgsm", "pgd", "grey"]
+    assert "grey" not in [s.attack for s in specs_for(kind, config, 0.49)[0]]
+
+
+def test_a_key_and_a_fingerprint_change_with_what_they_stand_for():
+    assert Spec("pgd", 0.1, 40).key != Spec("pgd", 0.1, 41).key
+    assert Spec("pgd", 0.1, 40).key == Spec("pgd", 0.1, 40).key
+    a = torch.rand(3, 4)
+    assert fingerprint(a) == fingerprint(a.clone()) != fingerprint(a + 1e-6)
+    assert fingerprint(a) != fingerprint(a.view(4, 3))
+
+
+def test_the_store_holds_plain_json(tmp_path):
+    model, images, labels = examples(count=5)
+    robustness(model, images, labels, QUICK, store=Store(tmp_path))
+    entry = json.loads(next(tmp_path.glob("fgsm-eps0.05*.json")).read_text())
+    assert entry["attack"]["eps"] == 0.05
+    assert set(entry["predicted"]) == {"0", "1", "2", "3", "4"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"attacks": ("stronger",)}, "no attack or suite 'stronger' .did you mean 'strong'"),
+        ({"eps": (1.5,)}, "eps 1.5 is larger than the range of a pixel"),
+        ({"sweep": (-0.1,)}, "sweep must be 0 or more"),
+        ({"minutes": 0.0}, "minutes must be above 0"),
+        ({"limit": 0}, "limit must be at least 1"),
+    ],
+)
+def test_wrong_options_are_one_sentence(options, words):
+    with pytest.raises(InputError, match=words):
+        EvaluateConfig(**options)
