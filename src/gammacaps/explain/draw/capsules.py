@@ -1,0 +1,108 @@
+"""Capsules as shapes: dots in a grid of places, discs with a number or a picture in a column."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from gammacaps.explain.draw.layout import Column
+from gammacaps.explain.draw.paths import Colours, leads_to
+from gammacaps.explain.draw.svg import NEUTRAL, ON_STRONG, Point, picture, tag, words
+from gammacaps.explain.tree import Difference, Node, ParseTree
+
+Pictures = Mapping[tuple[int, int], Tensor]  # of a capsule by its layer and its index: C H W in [0, 1]
+Marks = Mapping[tuple[int, int], str]  # "changed parent", "appeared" or "vanished"
+
+
+def marks_of(found: Difference) -> Marks:
+    marks: dict[tuple[int, int], str] = {}
+    for l, layer in enumerate(found.layers):
+        marks |= {(l, i): "changed parent" for i, _, _ in layer.moved}
+        marks |= {(l, i): "appeared" for i in layer.appeared}
+        marks |= {(l, i): "vanished" for i in layer.vanished}
+    return marks
+
+
+def draw_capsules(
+    tree: ParseTree, l: int, column: Column, colours: Colours, pictures: Pictures, marks: Marks
+) -> Iterator[str]:
+    """A layer's capsules on their spots, and the cells of its places."""
+    ways, nodes = leads_to(tree), tree.nodes_of(l)
+    if column.cell:
+        rows, across = tree.layers[l].grid
+        for place in range(rows * across):
+            x, y = column.left + column.cell * (place % across), column.top + column.cell * (place // across)
+            box: dict[str, Any] = {"x": x + 1, "y": y + 1, "width": column.cell - 2, "height": column.cell - 2, "rx": 3}
+            yield tag("rect", **box, fill="none", stroke=NEUTRAL, stroke_opacity=0.25)
+    for capsule, spot in column.spots.items():
+        strength, mark = tree.layers[l].activations[capsule], marks.get((l, capsule), "")
+        colour, active = colours[ways.get((l, capsule))], strength > tree.tau
+        hover = tell_node(tree, l, capsule, nodes.get(capsule)) + (f", {mark}" if mark else "")
+        image = pictures.get((l, capsule))
+        if mark == "vanished":
+            yield cross(spot, column, hover)
+        elif column.cell:
+            yield dot(spot, column.radius, colour, strength, active, mark, hover)
+        elif image is not None:
+            yield framed(spot, column.radius, colour, strength, active, mark, image, hover)
+        else:
+            yield disc(spot, column.radius, colour, strength, active, mark, str(capsule), hover)
+
+
+def tell_node(tree: ParseTree, l: int, capsule: int, node: Node | None) -> str:
+    """A capsule's values in words, for a pointer over it."""
+    said = f"{tree.tell(l, capsule)}: {tree.layers[l].activations[capsule]:.2f}"
+    if node is None or node.coupling is None:
+        return said
+    parent = "no parent" if node.parent is None else tree.tell(l + 1, node.parent)
+    return f"{said} → {parent} (coupling {node.coupling:.2f}, next {node.second:.2f})"
+
+
+def dot(spot: Point, r: float, colour: str, strength: float, active: bool, mark: str, hover: str) -> str:
+    if not active:
+        return shape(spot, 0.6 * r, mark, hover=hover, fill=NEUTRAL, fill_opacity=0.15)
+    line = {"stroke": NEUTRAL, "stroke_width": min(1.2, 0.3 * r)} if mark == "changed parent" else {}
+    return shape(spot, r, mark, hover=hover, fill=colour, fill_opacity=0.3 + 0.7 * strength, **line)
+
+
+def disc(spot: Point, r: float, colour: str, strength: float, active: bool, mark: str, label: str, hover: str) -> str:
+    # The colour under the number never gets so strong that the number can't be read.
+    filled = {"fill": colour, "fill_opacity": 0.05 + 0.65 * strength}
+    above = {"class": ON_STRONG} if strength > 0.5 else {}
+    number = words(label, spot[0], spot[1] + 3.5, size=10, text_anchor="middle", pointer_events="none", **above)
+    return shape(spot, r, mark, hover=hover, **filled, **outline(colour, active, mark)) + (number if r > 8 else "")
+
+
+def framed(
+    spot: Point, r: float, colour: str, strength: float, active: bool, mark: str, image: Tensor, hover: str
+) -> str:
+    """A capsule's picture in a frame, with a bar under it as long as the activation; "new" over one that appeared."""
+    (x, y), side = spot, 2 * r
+    frame = tag("rect", x=x - r, y=y - r, width=side, height=side, fill="none", **outline(colour, active, ""))
+    if mark == "changed parent":
+        frame += tag("rect", x=x - r - 2, y=y - r - 2, width=side + 4, height=side + 4, fill="none", stroke=NEUTRAL)
+    bar = tag("rect", x=x - r, y=y + r + 3, width=side * strength, height=3, fill=colour)
+    new = words("new", x, y - r - 2, size=9, text_anchor="middle") if mark == "appeared" else ""
+    return picture(image, x - r, y - r, side, hover=hover) + frame + bar + new
+
+
+def cross(spot: Point, column: Column, hover: str) -> str:
+    (x, y), r = spot, min(column.radius, 6.0)
+    lines = f"M {x - r:.2f} {y - r:.2f} l {2 * r:.2f} {2 * r:.2f} m 0 {-2 * r:.2f} l {-2 * r:.2f} {2 * r:.2f}"
+    width = 1.0 if column.cell else 2.0
+    return tag("path", hover=hover, d=lines, fill="none", stroke=NEUTRAL, stroke_width=width, stroke_opacity=0.6)
+
+
+def outline(colour: str, active: bool, mark: str) -> dict[str, Any]:
+    """Dashed around a capsule that is not active, heavy and neutral around one that changed its parent."""
+    changed = mark == "changed parent"
+    line: dict[str, Any] = {"stroke": NEUTRAL if changed else colour, "stroke_width": 2.5 if changed else 1.5}
+    return line if active else {**line, "stroke_dasharray": "2 3", "stroke_opacity": 0.7}
+
+
+def shape(spot: Point, r: float, mark: str, **attributes: Any) -> str:
+    """A circle; a square for a capsule that appeared."""
+    x, y = spot
+    if mark == "appeared":
+        return tag("rect", x=x - r, y=y - r, width=2 * r, height=2 * r, **attributes)
+    return tag("circle", cx=x, cy=y, r=r, **attributes)

@@ -1,0 +1,138 @@
+"""Where each capsule stands in a drawing: layers from left to right, places of a grid as cells, others in a column."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gammacaps.explain.draw.svg import Point
+from gammacaps.explain.tree import Layer, ParseTree
+
+TOP = 56.0  # for the words above the layers
+INPUT = 104.0  # the side of the input image
+GAP = 124.0  # between layers
+SPACING = 30.0  # of the capsules in a column
+PICTURE = 48.0  # the same where they show pictures
+TALL = 960.0  # above this a column of many capsules gets denser
+LONGEST = 24  # letters of a class's name
+
+
+@dataclass(frozen=True)
+class Column:
+    """A layer's capsules: `spots` has the centre of each one drawn, `levels` the height at which its edges meet it."""
+
+    left: float
+    right: float
+    top: float
+    cell: float  # the side of a place; 0 where capsules have none
+    radius: float  # of a capsule
+    spots: Mapping[int, Point]
+    levels: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Layout:
+    width: float
+    height: float
+    columns: tuple[Column, ...]
+
+
+def lay_out(trees: Sequence[ParseTree], *, show_all: bool, pictures: bool) -> Layout:
+    """One layout for trees of one network, so that a capsule stands at the same spot in each of their drawings."""
+    orders = ordered(trees, show_all)
+    layers = trees[0].layers
+    spacing = [PICTURE if pictures else min(SPACING, max(8.0, TALL / max(1, len(order)))) for order in orders]
+    spacing[-1] = max(spacing[-1], SPACING)  # names need it
+    heights = [
+        cell_side(layer) * layer.grid[0] if has_places(layer) else space * len(order)
+        for layer, order, space in zip(layers, orders, spacing, strict=True)
+    ]
+    body = max(*heights, INPUT + 80)
+    columns: list[Column] = []
+    x = INPUT + 36
+    for layer, order, space, height in zip(layers, orders, spacing, heights, strict=True):
+        if has_places(layer):
+            column = grid_column(layer, order, x, TOP + (body - height) / 2)
+        else:
+            column = plain_column(order, x, body, space)
+        columns.append(column)
+        x = column.right + GAP
+    letters = max(min(len(name), LONGEST) for name in trees[0].class_names)
+    return Layout(x - GAP + max(116, 8 + 7.5 * (letters + 5)), TOP + body, tuple(columns))
+
+
+def has_places(layer: Layer) -> bool:
+    return layer.grid != (1, 1)
+
+
+def cell_side(layer: Layer) -> float:
+    """A place's side: wide enough for a dot of 4 a type, and for grids of few places wider."""
+    return max(min(60.0, 372 / max(layer.grid)), 4.0 * math.ceil(math.sqrt(layer.types)))
+
+
+def grid_column(layer: Layer, order: Sequence[int], x: float, top: float) -> Column:
+    """Each place a cell, in which every type has its own spot.
+
+    Edges leave beside the grid, so that they cover no capsule: at the height of the place's row, and within it from
+    the first column's at the top to the last column's at the bottom.
+    """
+    side, across = cell_side(layer), math.ceil(math.sqrt(layer.types))
+    pitch = 0.86 * side / across
+    empty = (across - math.ceil(layer.types / across)) * pitch / 2  # so that the types stand in the middle
+    spots, levels = {}, {}
+    for capsule in order:
+        place, kind = divmod(capsule, layer.types)
+        row, column = divmod(place, layer.grid[1])
+        spots[capsule] = (
+            x + side * (column + 0.07) + pitch * (kind % across + 0.5),
+            top + side * (row + 0.07) + empty + pitch * (kind // across + 0.5),
+        )
+        levels[capsule] = top + side * (row + 0.1 + 0.8 * (column + 0.5) / layer.grid[1])
+    return Column(x, x + side * layer.grid[1], top, side, 0.42 * pitch, spots, levels)
+
+
+def plain_column(order: Sequence[int], x: float, body: float, space: float) -> Column:
+    """One below the other, in the middle of the height `body`."""
+    radius = 0.38 * space
+    step = min(body / max(1, len(order)), 1.5 * space)
+    first = TOP + (body - step * (len(order) - 1)) / 2
+    levels = {capsule: first + step * n for n, capsule in enumerate(order)}
+    spots = {capsule: (x + radius, y) for capsule, y in levels.items()}
+    return Column(x, x + 2 * radius, TOP, 0.0, radius, spots, levels)
+
+
+def ordered(trees: Sequence[ParseTree], show_all: bool) -> list[list[int]]:
+    """The capsules drawn of each layer, from top to bottom: all nodes, and the predicted classes.
+
+    Classes keep their order. Below them capsules stand in the order of their parents, so that no edge between columns
+    crosses another, and next to each other by the mean height of their own children.
+    """
+    last = len(trees[0].layers) - 1
+    shown: list[set[int]] = []
+    for l, layer in enumerate(trees[0].layers):
+        every = range(len(layer.activations)) if show_all else (i for tree in trees for i in tree.nodes_of(l))
+        shown.append({*every, *(tree.predicted for tree in trees if l == last)})
+    heights = mean_heights(trees)
+    orders: list[list[int]] = [sorted(shown[last])]
+    for l in range(last - 1, -1, -1):
+        above: dict[int | None, int] = {capsule: n for n, capsule in enumerate(orders[0])}
+        parents = {i: node.parent for tree in reversed(trees) for i, node in tree.nodes_of(l).items()}
+        key = {i: (above.get(parents.get(i), len(above)), heights.get((l, i), 0.0), i) for i in shown[l]}
+        orders.insert(0, sorted(shown[l], key=key.__getitem__))
+    return orders
+
+
+def mean_heights(trees: Sequence[ParseTree]) -> dict[tuple[int, int], float]:
+    """How far down a capsule's children stand in the image, from 0 to 1: their mean, weighed by their couplings."""
+    sums: dict[tuple[int, int], tuple[float, float]] = {}  # of weighed heights, and of weights
+    means: dict[tuple[int, int], float] = {}
+    for l, layer in enumerate(trees[0].layers):
+        for node in (node for tree in trees for node in tree.nodes_of(l).values()):
+            key = (l, node.index)
+            weighed, weight = sums.get(key, (0.5, 1.0))
+            row = node.index // layer.types // layer.grid[1]
+            means[key] = (row + 0.5) / layer.grid[0] if has_places(layer) else weighed / weight
+            if node.parent is not None and node.coupling is not None:
+                above = (l + 1, node.parent)
+                weighed, weight = sums.get(above, (0.0, 0.0))
+                sums[above] = (weighed + node.coupling * means[key], weight + node.coupling)
+    return means

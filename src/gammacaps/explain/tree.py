@@ -1,0 +1,306 @@
+"""The parse tree of an image: every active capsule and the parent that it chose (the paper's gamma-capsule network)."""
+
+import copy
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gammacaps.data import check_images
+from gammacaps.errors import InputError
+from gammacaps.metrics import t_score
+from gammacaps.models import CapsuleModel, MatrixCapsNet, Parse
+from gammacaps.nn import MatrixCapsules, RoutedCapsules
+from gammacaps.nn.matrix import MatrixLayer
+
+# Up to so many parents a node above the primary layer keeps its couplings to all of them.
+FEW_PARENTS = 64
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer's capsules; with a grid, capsule (row, column, type) is (row * columns + column) * types + type."""
+
+    name: str
+    activations: tuple[float, ...]  # of all its capsules
+    grid: tuple[int, int]  # rows and columns of places; (1, 1) where capsules have no place
+    types: int  # capsules at each place
+
+
+@dataclass(frozen=True)
+class Node:
+    """A capsule that is active, or that an active one chose. Only active capsules below the last layer choose."""
+
+    layer: int
+    index: int
+    activation: float
+    active: bool  # activation > tau
+    chosen: bool  # it is the parent of an active capsule
+    parent: int | None  # in the next layer; None where it does not choose, or where the largest coupling is shared
+    coupling: float | None  # the largest; None where it does not choose
+    second: float | None  # the second largest
+    couplings: tuple[float, ...] | None  # to all parents, above the primary layer and where they are few
+
+
+@dataclass(frozen=True, eq=False)
+class ParseTree:
+    """What one image's capsules chose. Shows itself in a notebook; `gammacaps.explain.draw` has more to choose from."""
+
+    image: Float[Tensor, "C H W"]
+    layers: tuple[Layer, ...]  # from the primary capsules to the class capsules
+    nodes: tuple[Node, ...]  # by layer, then by index
+    T: tuple[float, ...]  # of each routed layer, over all its lower capsules (equation 2 for this image)
+    scores: tuple[float, ...]
+    predicted: int
+    tau: float
+    class_names: tuple[str, ...]
+    iteration: int | None = None  # the couplings are those of this iteration; None: of the last
+
+    def nodes_of(self, layer: int) -> dict[int, Node]:
+        """The nodes of a layer by their index."""
+        return {node.index: node for node in self.nodes if node.layer == layer}
+
+    def active(self, layer: int) -> int:
+        """How many capsules of a layer are active."""
+        return sum(activation > self.tau for activation in self.layers[layer].activations)
+
+    def tell(self, layer: int, index: int) -> str:
+        """A capsule in words: by its number, in a grid by its place and type, a class by its name."""
+        if layer == len(self.layers) - 1:
+            return self.class_names[index]
+        name, grid, types = self.layers[layer].name, self.layers[layer].grid, self.layers[layer].types
+        if grid == (1, 1):
+            return f"{name} capsule {index}"
+        place, kind = divmod(index, types)
+        return f"{name} row {place // grid[1]}, column {place % grid[1]}, type {kind}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, numbers to 4 digits; the nodes of a layer are columns, entry n of each telling of node n.
+
+        format       1
+        tau, predicted, scores, T, class_names, iteration: as above
+        layers       a list, from the primary capsules up, each with
+          name, grid, types, activations: as in `Layer`
+          nodes      index, active, chosen, parent, coupling, second, couplings: as in `Node`, a list each;
+                     couplings is null as a whole where no node of the layer keeps them
+        """
+        columns_of = ("index", "active", "chosen", "parent", "coupling", "second", "couplings")
+        fields = ("tau", "predicted", "scores", "T", "class_names", "iteration")
+        layers = []
+        for l, layer in enumerate(self.layers):
+            nodes = list(self.nodes_of(l).values())
+            columns: dict[str, Any] = {name: [_rounded(getattr(node, name)) for node in nodes] for name in columns_of}
+            if all(entry is None for entry in columns["couplings"]):
+                columns["couplings"] = None
+            layers.append({**_rounded(dataclasses.asdict(layer)), "nodes": columns})
+        return {"format": 1, **{name: _rounded(getattr(self, name)) for name in fields}, "layers": layers}
+
+    def _repr_svg_(self) -> str:
+        from gammacaps.explain.draw import draw
+
+        return draw(self)
+
+
+def parse_tree(
+    model: nn.Module,
+    image: Tensor,
+    *,
+    tau: float = 0.1,
+    class_names: Sequence[str] | None = None,
+) -> ParseTree:
+    """The parse tree of one image (C, H, W). A capsule is active if its activation is above `tau`."""
+    return parse_trees(model, _alone(image), tau=tau, class_names=class_names)[0]
+
+
+@torch.no_grad()
+def parse_trees(
+    model: nn.Module,
+    images: Tensor,
+    *,
+    tau: float = 0.1,
+    class_names: Sequence[str] | None = None,
+) -> list[ParseTree]:
+    """The parse trees of images (B, C, H, W), from one pass of the network."""
+    network, names = _check(model, images, tau, class_names)
+    parse = network.parse(images.to(next(network.parameters())))
+    return [_tree(network, parse, b, image, tau, names) for b, image in enumerate(images)]
+
+
+@torch.no_grad()
+def routing_trees(
+    model: nn.Module,
+    image: Tensor,
+    *,
+    tau: float = 0.1,
+    class_names: Sequence[str] | None = None,
+) -> list[ParseTree]:
+    """One image's tree by the couplings of routing's iteration 1, 2, ... and last, which is its parse tree.
+
+    Every layer starts from the final capsules of the layer below, as in the network; activations are final in all
+    trees. In iteration 1 all couplings are equal, so that no capsule has a parent yet.
+    """
+    images = _alone(image)
+    network, names = _check(model, images, tau, class_names)
+    parse = network.parse(images.to(next(network.parameters())))
+    trees = []
+    for k in range(1, network.config.iterations + 1):
+        layers = zip(network.routed, parse.poses[:-1], parse.activations[:-1], strict=True)
+        couplings = tuple(_couplings_of_iteration(k, *layer) for layer in layers)
+        tree = _tree(network, dataclasses.replace(parse, couplings=couplings), 0, images[0], tau, names)
+        trees.append(dataclasses.replace(tree, iteration=k))
+    return trees
+
+
+def _couplings_of_iteration(k: int, layer: nn.Module, poses: Tensor, activations: Tensor) -> Tensor:
+    """Those that a layer with k iterations ends with: no iteration, of SDA, RBA or EM, knows how many will follow."""
+    assert isinstance(layer, RoutedCapsules | MatrixCapsules)
+    shorter = copy.copy(layer)  # with the same weights
+    shorter.iterations = k
+    below = MatrixLayer(poses, activations) if isinstance(layer, MatrixCapsules) else poses
+    return shorter(below, True).couplings
+
+
+def _tree(network: CapsuleModel, parse: Parse, b: int, image: Tensor, tau: float, names: tuple[str, ...]) -> ParseTree:
+    """The tree of image b of a parse."""
+    layers = tuple(
+        Layer(name, tuple(activations[b].tolist()), grid, activations.shape[1] // (grid[0] * grid[1]))
+        for name, activations, grid in zip(parse.layers, parse.activations, _grids(network), strict=True)
+    )
+    nodes: list[Node] = []
+    T: list[float] = []
+    chosen: set[int] = set()
+    for l, layer in enumerate(layers):
+        couplings = parse.couplings[l] if l < len(layers) - 1 else None
+        if couplings is not None:
+            T.append(max(0.0, t_score(couplings[b : b + 1], parse.parents[l]).item()))  # not -1e-9
+        found = _nodes(l, layer, chosen, tau, None if couplings is None else couplings[b])
+        chosen = {node.parent for node in found if node.parent is not None}
+        nodes += found
+    scores = layers[-1].activations
+    predicted = int(parse.scores[b].argmax())
+    return ParseTree(image.detach().cpu(), layers, tuple(nodes), tuple(T), scores, predicted, tau, names)
+
+
+def _nodes(l: int, layer: Layer, chosen: set[int], tau: float, couplings: Tensor | None) -> list[Node]:
+    """The active capsules of a layer and those that the layer below chose; `couplings` (I, J) to the layer above."""
+    active = [i for i, activation in enumerate(layer.activations) if activation > tau]
+    choices: dict[int, tuple[int | None, float | None, float | None, tuple[float, ...] | None]] = {}
+    if couplings is not None:
+        rows = couplings[torch.tensor(active, dtype=torch.int64, device=couplings.device)]  # active J
+        largest = rows.topk(2, dim=-1)
+        keep = l > 0 and rows.shape[1] <= FEW_PARENTS
+        for i, row, (first, second), (parent, _) in zip(
+            active, rows.tolist(), largest.values.tolist(), largest.indices.tolist(), strict=True
+        ):
+            # A parent is one coupling above all others; matrix capsules outside every window have none.
+            choices[i] = (parent if first > second else None, first, second, tuple(row) if keep else None)
+    nobody = (None, None, None, None)
+    return [
+        Node(l, i, layer.activations[i], layer.activations[i] > tau, i in chosen, *choices.get(i, nobody))
+        for i in sorted({*active, *chosen})
+    ]
+
+
+def _grids(network: CapsuleModel) -> list[tuple[int, int]]:
+    """Rows and columns of places in each layer."""
+    if isinstance(network, MatrixCapsNet):
+        _, height, width = network.config.image_shape
+        routed = [layer.grid for layer in network.routed if isinstance(layer, MatrixCapsules)]
+        return [((height + 1) // 2, (width + 1) // 2), *routed]
+    return [network.primary_grid, *[(1, 1)] * len(network.routed)]
+
+
+@dataclass(frozen=True)
+class LayerDifference:
+    """What became of a layer's active capsules."""
+
+    name: str
+    same: tuple[int, ...]  # active in both trees, with the same parent
+    moved: tuple[tuple[int, int | None, int | None], ...]  # active in both: capsule, its parent before and after
+    appeared: tuple[int, ...]  # active in the second tree only
+    vanished: tuple[int, ...]  # active in the first tree only
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one tree differs from another, layer by layer, and the class that each predicts."""
+
+    layers: tuple[LayerDifference, ...]
+    predicted: tuple[int, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: the fields as they are, and of each layer also how many there are of each kind."""
+        kinds = ("same", "moved", "appeared", "vanished")
+        layers = [
+            {**dataclasses.asdict(layer), "counts": {kind: len(getattr(layer, kind)) for kind in kinds}}
+            for layer in self.layers
+        ]
+        return _rounded({"predicted": self.predicted, "layers": layers})
+
+
+def difference(clean: ParseTree, attacked: ParseTree) -> Difference:
+    """Which capsules changed their parent, appeared or vanished from the first tree to the second."""
+    shapes = [[(layer.name, layer.grid, layer.types) for layer in tree.layers] for tree in (clean, attacked)]
+    if shapes[0] != shapes[1]:
+        raise InputError("The two trees are of networks of different shapes: compare two trees of one network.")
+    if clean.tau != attacked.tau:
+        raise InputError(
+            f"The two trees call a capsule active above {clean.tau:g} and above {attacked.tau:g}: give both one tau."
+        )
+    layers = []
+    for l, layer in enumerate(clean.layers):
+        before, after = (
+            {index: node.parent for index, node in tree.nodes_of(l).items() if node.active}
+            for tree in (clean, attacked)
+        )
+        both = [i for i in before if i in after]
+        layers.append(
+            LayerDifference(
+                layer.name,
+                tuple(i for i in both if before[i] == after[i]),
+                tuple((i, before[i], after[i]) for i in both if before[i] != after[i]),
+                tuple(i for i in after if i not in before),
+                tuple(i for i in before if i not in after),
+            )
+        )
+    return Difference(tuple(layers), (clean.predicted, attacked.predicted))
+
+
+def _alone(image: Tensor) -> Tensor:
+    if image.dim() != 3:
+        raise InputError(f"A tree is of one image (C, H, W), not of {tuple(image.shape)}: use parse_trees for a batch.")
+    return image.unsqueeze(0)
+
+
+def _check(
+    model: nn.Module, images: Tensor, tau: float, class_names: Sequence[str] | None
+) -> tuple[CapsuleModel, tuple[str, ...]]:
+    """The network, and the names of its classes: their numbers where none are given."""
+    if not isinstance(model, CapsuleModel):
+        raise InputError(f"A {type(model).__name__} has no capsules to make a tree of: use a capsule network.")
+    if getattr(model.config, "scale_over", "capsule") == "batch":
+        raise InputError(
+            "This network has scale_over='batch', so an image's couplings depend on its neighbours: "
+            "use a network with scale_over='capsule'."
+        )
+    check_images(images)
+    if not 0 <= tau < 1:
+        raise InputError(f"tau, above which a capsule is active, must be at least 0 and under 1, not {tau}.")
+    classes = model.config.classes
+    names = tuple(map(str, range(classes))) if class_names is None else tuple(class_names)
+    if len(names) != classes:
+        raise InputError(f"The network has {classes} classes, but {len(names)} names are given: give one a class.")
+    return model, names
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers to 4 digits and tuples as lists, all the way down."""
+    if isinstance(value, dict):
+        return {key: _rounded(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(entry) for entry in value]
+    return round(value, 4) + 0.0 if isinstance(value, float) else value  # no -0.0
