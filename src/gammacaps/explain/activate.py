@@ -89,7 +89,7 @@ def activate_all(
         best: how many of the starts, those with the smallest loss at the end, are averaged.
         batch: images moved together: 240 unless told, on a CPU one capsule's.
     """
-    network, index, count = _check_capsules(model, layer)
+    network, index, count = check_capsules(model, layer)
     capsules = range(count) if capsules is None else capsules
     for capsule in capsules:
         if not 0 <= capsule < count:
@@ -187,7 +187,7 @@ def average_best(
     return Generated(image, activation, parse.scores[0], kept, reached[order], spread, seed)
 
 
-def _check_capsules(model: nn.Module, layer: str | int) -> tuple[CapsuleModel, int, int]:
+def check_capsules(model: nn.Module, layer: str | int) -> tuple[CapsuleModel, int, int]:
     """The network, the layer's index and the number of its capsules."""
     if not isinstance(model, CapsuleModel):
         raise InputError(f"A {type(model).__name__} has no capsules to activate: use a capsule network.")
