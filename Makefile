@@ -2,18 +2,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint browser bench clean
 
 demo: .venv/ready
 	$(BIN)/gammacaps demo
 
-test: lint
-	$(BIN)/python -m pytest -n auto --dist worksteal
+test: lint browser
+	path=$$(command -v chromium) && export GAMMACAPS_BROWSER=$$path; $(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Pages are tested in Debian's Chromium; where it is not and can't be installed, these tests skip and say so.
+browser:
+	command -v chromium || { test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install chromium >/dev/null; } || true
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks.routing

@@ -17,7 +17,7 @@ _WHERE = {
     "load": "gammacaps.models",
     "save": "gammacaps.models",
 }
-_PARTS = ("attacks", "data", "evaluation", "explain", "metrics", "models", "nn", "ops", "training")
+_PARTS = ("attacks", "audit", "data", "evaluation", "explain", "metrics", "models", "nn", "ops", "report", "training")
 
 __all__ = ["create", "load", "load_data", "save"]
 

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from gammacaps.evaluation.evaluate import evaluate
 from gammacaps.evaluation.robustness import PAPER_EPS
 from gammacaps.evaluation.store import Store, fingerprint
 from gammacaps.files import write_json
+from gammacaps.lines import Lines
 from gammacaps.models import Model, load
 from gammacaps.models.stored import read_config
 from gammacaps.training.config import TrainConfig
@@ -90,18 +90,3 @@ def transfer_network(
         train(training, folder)
     return load(folder, device=pick_device(config.device))
 
-
-class Lines:
-    """A line of progress on standard error: rewritten on a terminal, one each few seconds elsewhere."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.quiet, self.terminal, self.last = quiet, sys.stderr.isatty(), time.monotonic()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        if self.quiet:
-            return
-        if self.terminal:
-            print(f"\r{what}: {done}/{total} images\033[K", end="\r", file=sys.stderr, flush=True)
-        elif time.monotonic() - self.last > 10:
-            self.last = time.monotonic()
-            print(f"{what}: {done}/{total} images", file=sys.stderr, flush=True)

@@ -35,7 +35,8 @@ def all_checks(
     if here:
         stood = correct & ~torch.stack([m.broken for m in here]).any(0) & torch.stack([m.done for m in here]).all(0)
         index = stood.nonzero().squeeze(1)[:PROBED]
-        checks.append(longer(model, images[index], labels[index], eps, seed, len(index)))
+        drawn_from = round(len(images) * len(index) / max(1, int(stood.sum())))
+        checks.append(longer(model, images[index], labels[index], eps, seed, drawn_from))
     checks.append(bound(model, some, named, seed))
     checks += gradients(model, some, named, eps, seed)
     checks += [repeats(model, some), neighbours(model, some), planted(model, some[:32], eps, seed)]

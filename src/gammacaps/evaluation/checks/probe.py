@@ -89,8 +89,8 @@ def bound(model: Classifier, images: Tensor, labels: Tensor, seed: int) -> Check
     return Check("attainable-at-0.5", verdict, kept, f"{words}{end}.")
 
 
-def longer(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: int, images_in_all: int) -> Check:
-    """Images that stood under all attacks, attacked for longer: few of them may still fall."""
+def longer(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: int, drawn_from: int) -> Check:
+    """Images that stood under all attacks, attacked for longer: of all they were drawn from, few may still fall."""
     if len(images) == 0:
         return Check("longer-attacks", "pass", 0.0, "No image stood, so that no longer attack could lower the figure.")
     generator = torch.Generator(images.device).manual_seed(seed + 1)
@@ -99,9 +99,9 @@ def longer(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: 
     with torch.no_grad():
         fell = int((model(attacked).argmax(dim=1) != labels).sum())
     words = f"Of {len(images)} images that stood, {fell} fell to 300 more steps from a new start"
-    verdict = missed(fell, images_in_all)
+    verdict = missed(fell, drawn_from)
     end = "" if verdict == "pass" else ": the worst case above is still too high"
-    return Check("longer-attacks", verdict, fell / images_in_all, f"{words}{end}.")
+    return Check("longer-attacks", verdict, fell / max(1, drawn_from), f"{words}{end}.")
 
 
 def _largest_change(first: Tensor, second: Tensor) -> float:

@@ -1,0 +1,232 @@
+"""Everything there is to show of a run, worked out once: for the page and for the files of `gammacaps explain`."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gammacaps.attacks import pgd
+from gammacaps.data import DataSet, load_set
+from gammacaps.environment import describe_machine, pick_device
+from gammacaps.errors import InputError
+from gammacaps.evaluation.evaluate import balanced
+from gammacaps.explain.activate import Generated, activate_all
+from gammacaps.explain.examples import Features, Served, classes_served, features
+from gammacaps.explain.filters import Filters, first_filters
+from gammacaps.explain.maps import (
+    ActivationMap,
+    ClassMap,
+    Confusion,
+    CouplingMap,
+    activation_map,
+    activations_in_batches,
+    class_map,
+    confusion_map,
+    coupling_map,
+)
+from gammacaps.explain.nothing import Nothing, none_of_the_above
+from gammacaps.explain.reconstruct import Reconstruction, reconstruct
+from gammacaps.explain.tree import ParseTree, parse_trees
+from gammacaps.files import read_json
+from gammacaps.models import CapsuleModel, GammaCapsNet, Model, load
+from gammacaps.models.stored import read_config
+from gammacaps.report.config import ReportConfig
+
+# Generated inputs that a CPU makes in a minute or two for a small network, and the paper's.
+ON_CPU, ON_GPU = (10, 200), (60, 1000)
+BATCH = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A capsule with the input that was generated for it."""
+
+    index: int
+    generated: Generated
+    features: Features
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """One test image, and the same attacked, with both trees."""
+
+    place: int  # in the test set
+    label: int
+    eps: float
+    clean: ParseTree
+    attacked: ParseTree
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """A run and what was found in it; what only capsules have is empty for a network that has none."""
+
+    run: Path
+    stored: dict[str, Any]  # config.json
+    results: dict[str, Any] | None  # results.json
+    audit: dict[str, Any] | None  # audit.json
+    last: dict[str, Any] | None  # the last line of metrics.jsonl
+    config: ReportConfig
+    machine: dict[str, Any]
+    model: Model
+    test: DataSet
+    examples: Tensor  # N C H W, a training image of each class; black where there is none
+    made: tuple[int, int]  # starts and steps of the generated inputs
+    capsules: dict[str, list[Shown]]  # by layer, from the hidden ones to the classes
+    totals: dict[str, int]  # how many capsules each of these layers has
+    pairs: list[Pair]
+    activation: ActivationMap | None
+    means: ClassMap | None
+    served: Served | None
+    couplings: CouplingMap | None
+    confusion: Confusion | None
+    filters: Filters
+    reconstruction: Reconstruction | None
+    nothing: Nothing
+
+
+def collect(run: Path, config: ReportConfig) -> Collected:
+    """Loads a run and looks into it, saying on standard error what it is at."""
+    stored = read_config(run)
+    device = pick_device(config.device)
+    model = load(run, device=device)
+    train, test = (_data(run, stored, config, split) for split in ("train", "test"))
+    _check_fit(model, test)
+    images, labels = balanced(test, config.images)
+    names = test.class_names
+    starts, steps = ON_CPU if device.type == "cpu" else ON_GPU
+    made = (config.starts or starts, config.steps or steps)
+    capsules: dict[str, list[Shown]] = {}
+    totals: dict[str, int] = {}
+    activation = means = served = couplings = reconstruction = None
+    pairs: list[Pair] = []
+    if isinstance(model, CapsuleModel):
+        for layer in model.layers[1:]:
+            capsules[layer], totals[layer] = _generated(model, layer, images, made, config)
+        _say("Taking test images apart ...")
+        pairs = _pairs(model, test, stored, config)
+        if len(model.layers) > 2:
+            label = int(labels.unique()[0])
+            common: dict[str, Any] = {"class_names": names, "batch": BATCH}
+            activation = activation_map(model, images, labels, label=label, seed=config.seed, **common)
+            means = class_map(model, images, labels, **common)
+            served = classes_served(model, images, labels, tau=config.tau, **common)
+            couplings = coupling_map(model, images, **common)
+    examples = _one_of_each(train)
+    if isinstance(model, GammaCapsNet) and model.decoder is not None:
+        present = labels.unique().tolist()
+        first = torch.stack([images[labels == k][0] for k in present])
+        generated = [capsules["class"][k].generated for k in present]
+        reconstruction = reconstruct(model, first, torch.tensor(present), generated=generated, class_names=names)
+    results, audit = (_if_there(run / name) for name in ("results.json", "audit.json"))
+    confusion = confusion_map(results["confusion"], results["class_names"]) if results else None
+    _say("Looking at what it makes of noise ...")
+    nothing = none_of_the_above(model, class_names=names, seed=config.seed)
+    return Collected(
+        run=run,
+        stored=stored,
+        results=results,
+        audit=audit,
+        last=_last_line(run / "metrics.jsonl"),
+        config=config,
+        machine=describe_machine(str(device)),
+        model=model,
+        test=test,
+        examples=examples,
+        made=made,
+        capsules=capsules,
+        totals=totals,
+        pairs=pairs,
+        activation=activation,
+        means=means,
+        served=served,
+        couplings=couplings,
+        confusion=confusion,
+        filters=first_filters(model),
+        reconstruction=reconstruction,
+        nothing=nothing,
+    )
+
+
+def _data(run: Path, stored: dict[str, Any], config: ReportConfig, split: str) -> DataSet:
+    training = stored.get("train", {})
+    name = config.data or training.get("data")
+    if name is None:
+        raise InputError(f"{run} does not say what it was trained on: name a data set with --data.")
+    return load_set(name, split, data_dir=config.data_dir or training.get("data_dir"), size=training.get("size"))
+
+
+def _check_fit(model: Model, data: DataSet) -> None:
+    shape, classes = tuple(data.images.shape[1:]), len(data.class_names)
+    if shape != model.config.image_shape or classes != model.config.classes:
+        raise InputError(
+            f"The network takes images of shape {model.config.image_shape} in {model.config.classes} classes, but "
+            f"{data.name} has {shape} in {classes}: give data like its own with --data."
+        )
+
+
+def _generated(
+    model: CapsuleModel, layer: str, images: Tensor, made: tuple[int, int], config: ReportConfig
+) -> tuple[list[Shown], int]:
+    """Generated inputs of a layer's capsules, and how many capsules it has."""
+    index = model.layers.index(layer)
+    means = torch.cat(list(activations_in_batches(model, index, images, BATCH))).mean(0)  # n
+    total = len(means)
+    chosen = list(range(total))
+    if layer != "class" and total > config.capsules:
+        chosen = sorted(means.argsort(descending=True, stable=True)[: config.capsules].tolist())
+    starts, steps = made
+    _say(
+        f"Generating inputs that activate the {layer} capsules ({len(chosen)} of {total}, {starts} x {steps} steps) ..."
+    )
+    found = activate_all(model, layer, chosen, starts=starts, steps=steps, best=min(5, starts), seed=config.seed)
+    return [Shown(j, one, features(one)) for j, one in zip(chosen, found, strict=True)], total
+
+
+def _pairs(model: CapsuleModel, test: DataSet, stored: dict[str, Any], config: ReportConfig) -> list[Pair]:
+    """Trees of the first rightly answered test image of some classes, evenly spread, clean and attacked."""
+    device = next(model.parameters()).device
+    places = []
+    present = test.labels.unique().tolist()
+    count = min(config.trees, len(present))
+    for k in [present[place * len(present) // count] for place in range(count)]:
+        own = (test.labels == k).nonzero().squeeze(1)[:BATCH]
+        with torch.no_grad():
+            right = model(test.images[own].to(device)).argmax(1).cpu() == k
+        places.append(int(own[int(right.int().argmax())]))  # the very first where none is right
+    if not places:
+        return []
+    images, labels = test.images[places].to(device), test.labels[places].to(device)
+    eps = config.eps if config.eps is not None else float(stored.get("train", {}).get("eps", 0.1))
+    generator = torch.Generator(device).manual_seed(config.seed)
+    attacked = pgd(model, images, labels, eps=eps, step=eps / 10, generator=generator)
+    trees = [parse_trees(model, x, tau=config.tau, class_names=test.class_names) for x in (images, attacked)]
+    return [
+        Pair(place, label, eps, clean, broken)
+        for place, label, clean, broken in zip(places, labels.tolist(), *trees, strict=True)
+    ]
+
+
+def _one_of_each(data: DataSet) -> Tensor:
+    """The first image of each class."""
+    images = torch.zeros(len(data.class_names), *data.images.shape[1:])
+    for k in data.labels.unique().tolist():
+        images[k] = data.images[data.labels == k][0]
+    return images
+
+
+def _if_there(path: Path) -> dict[str, Any] | None:
+    return read_json(path) if path.exists() else None
+
+
+def _last_line(path: Path) -> dict[str, Any] | None:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return json.loads(lines[-1]) if lines else None
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)

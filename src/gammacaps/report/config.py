@@ -1,0 +1,46 @@
+"""What a report, or an explanation, is told. Free of torch, so that help is instant."""
+
+from dataclasses import dataclass
+
+from gammacaps.errors import InputError
+
+
+@dataclass(frozen=True)
+class ReportConfig:
+    """How to look into a run. Its figures are those of results.json and audit.json: nothing is measured again."""
+
+    data: str | None = None
+    """Data set; without it the one that the network was trained on."""
+    data_dir: str | None = None
+    """Folder in which the named data sets lie."""
+    starts: int | None = None
+    """Random starts of each generated input; without it the paper's 60 on a GPU, and 10 on a CPU."""
+    steps: int | None = None
+    """Steps of each generated input; without it the paper's 1000 on a GPU, and 200 on a CPU."""
+    capsules: int = 64
+    """Capsules of a hidden layer to generate inputs for; of more, those that test images activate most."""
+    trees: int = 3
+    """Test images, each of another class, to show the parse trees of."""
+    eps: float | None = None
+    """Radius of the attack on them, L-inf; without it the training's."""
+    tau: float = 0.1
+    """A capsule counts as active when it is longer than this."""
+    images: int = 1000
+    """Test images, balanced over the classes, that the maps are made of."""
+    seed: int = 0
+    """Seed of the generated inputs, the attack and the choice of images."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1 and so on."""
+
+    def __post_init__(self) -> None:
+        for name in ("starts", "steps", "capsules", "images"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be at least 1, not {value}.")
+        for name in ("trees", "seed"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} must be 0 or more, not {getattr(self, name)}.")
+        if self.eps is not None and not 0 <= self.eps <= 1:
+            raise InputError(f"eps must be from 0 to 1, the range of a pixel, not {self.eps}.")
+        if not 0 <= self.tau < 1:
+            raise InputError(f"tau must be at least 0 and below 1, not {self.tau}.")

@@ -1,0 +1,37 @@
+"""From what was collected of a run to what its page says: the parts of a `Report`, a file each."""
+
+from gammacaps.models import CNN
+from gammacaps.report.collect import Collected
+from gammacaps.report.content import Report
+from gammacaps.report.fill.again import commands, versions
+from gammacaps.report.fill.audited import audit
+from gammacaps.report.fill.capsules import class_capsule, layer
+from gammacaps.report.fill.figures import checks, curve, scores
+from gammacaps.report.fill.maps import maps_of
+from gammacaps.report.fill.trees import trees_of
+from gammacaps.report.fill.words import facts, headline, lead, title
+
+__all__ = ["report_of"]
+
+
+def report_of(found: Collected) -> Report:
+    """The page's content, in the page's order."""
+    results = found.results
+    return Report(
+        title=title(found),
+        run=str(found.run),
+        lead=lead(found),
+        headline=headline(found),
+        facts=facts(found),
+        scores=None if results is None else scores(results),
+        checks=() if results is None else checks(results),
+        curve=None if results is None else curve(found, results),
+        class_capsules=tuple(class_capsule(found, shown) for shown in found.capsules.get("class", ())),
+        hidden=tuple(layer(found, name) for name in found.capsules if name != "class"),
+        trees=trees_of(found),
+        audit=None if found.audit is None else audit(found.audit),
+        maps=maps_of(found),
+        commands=commands(found),
+        versions=versions(found),
+        has_capsules=not isinstance(found.model, CNN),
+    )

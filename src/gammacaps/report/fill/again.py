@@ -1,0 +1,64 @@
+"""How to make it all again: commands, versions, seeds."""
+
+import shlex
+from typing import Any
+
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.report.collect import Collected
+from gammacaps.report.config import ReportConfig
+from gammacaps.report.content import Command, Fact
+
+
+def commands(found: Collected) -> tuple[Command, ...]:
+    run = shlex.quote(str(found.run))
+    shown = []
+    if found.stored.get("train"):
+        again = shlex.quote(f"{found.run}-again")
+        line = f"gammacaps train --config {shlex.quote(f'{found.run}/config.json')} --out {again}"
+        shown.append(Command(line, "Train it again, with the same options"))
+    if found.results is not None:
+        changed = options(found.results["settings"], vars(EvaluateConfig()))
+        shown.append(Command(f"gammacaps evaluate {run}{changed}", "Measure it"))
+    if found.audit is not None:
+        shown.append(Command(f"gammacaps audit {run}", "Hold it against the paper's definitions"))
+    starts, steps = found.made
+    made = {"starts": starts, "steps": steps} if found.capsules else {}
+    changed = options(vars(found.config) | made, vars(ReportConfig()))
+    shown.append(Command(f"gammacaps report {run}{changed}", "Look into it, and make this page"))
+    return tuple(shown)
+
+
+def options(values: dict[str, Any], defaults: dict[str, Any]) -> str:
+    """The options of a command that differ from its defaults, as they are written."""
+    line = ""
+    for name, value in values.items():
+        given = tuple(value) if isinstance(value, list) else value
+        if name not in defaults or given == defaults[name]:
+            continue
+        flag = "--" + name.replace("_", "-")
+        if isinstance(given, bool):
+            line += f" {flag}" if given else f" --no-{flag[2:]}"
+        else:
+            words = given if isinstance(given, tuple) else (given,)
+            line += f" {flag} " + " ".join(shlex.quote(f"{w:g}" if isinstance(w, float) else str(w)) for w in words)
+    return line
+
+
+def versions(found: Collected) -> tuple[Fact, ...]:
+    training, machine = found.stored.get("train", {}), found.machine
+    shown = [Fact(name, str(machine[name])) for name in ("gammacaps", "torch", "python")]
+    shown.append(Fact("Device", machine["device_name"]))
+    if training:
+        shown.append(Fact("Seed of training", str(training["seed"])))
+    if found.results is not None:
+        shown.append(Fact("Seed of the attacks", str(found.results.get("settings", {}).get("seed", 0))))
+    starts, steps = found.made
+    if found.capsules:
+        shown.append(
+            Fact(
+                "Generated inputs",
+                f"{starts} starts, {steps} steps",
+                f"seed {found.config.seed}; the paper's: 60 and 1,000",
+            )
+        )
+    return tuple(shown)

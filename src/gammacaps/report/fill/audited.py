@@ -1,0 +1,100 @@
+"""The audit, from audit.json: which capsules are gamma-capsules, and whether there is a parse tree."""
+
+from dataclasses import replace
+from typing import Any
+
+from gammacaps.audit.verdict import DEAD, GAMMA, KINDS
+from gammacaps.report.content import Audit, Curve, Series, Table, Verdict
+
+SHARE = "share of the capsules"
+NEARLY_ALL = 0.99  # of the active capsules with a single parent, which is what the definition asks of all
+
+
+def audit(found: dict[str, Any]) -> Audit:
+    """The audit's own sentence, its tables layer by layer, and how the verdict hangs on eps and tau."""
+    radius, tau = f"{found['eps'][-1]:g}", f"{found['tau']:g}"
+    tables = [capsules(found, layer) for layer in found["layers"]] + [parents(found)]
+    grows = "How many capsules are of which kind as the attack grows; at eps 0 there is none."
+    other = f"The same at eps {radius} for other thresholds; the table above takes {tau}."
+    curves = (
+        over(found, "over_eps", "eps", Curve("Stronger attacks", "eps", SHARE, (), grows)),
+        over(
+            found,
+            "over_tau",
+            "tau",
+            Curve("Other thresholds", "tau", SHARE, (), other, marks=(("used here", found["tau"]),)),
+        ),
+    )
+    notes = (
+        f"Rho and gamma are of the classes that the capsule goes with. The best gamma, at eps {radius}, is of "
+        "whichever classes it serves best under attack: a gamma-capsule is one where it is above 0.",
+        "Gamma is an upper bound, since a stronger attack might find worse changes: that a capsule is non-robust is "
+        "shown, that it is a gamma-capsule is only not refuted.",
+    )
+    return Audit(answer(found), found["verdict"], tuple(tables), curves, notes)
+
+
+def answer(found: dict[str, Any]) -> Verdict:
+    """Yes, if every active capsule is a gamma-capsule with a single parent; no, if not even half are gamma-capsules."""
+    total = {kind: sum(layer["counts"][kind] for layer in found["layers"]) for kind in KINDS}
+    active = sum(total.values()) - total[DEAD]
+    if not active or 2 * total[GAMMA] < active:
+        return "fail"
+    single = [row["single_parent"] for row in found["tree"] if row["single_parent"] is not None]
+    return "pass" if total[GAMMA] == active and min(single, default=0.0) >= NEARLY_ALL else "warn"
+
+
+def capsules(found: dict[str, Any], layer: dict[str, Any]) -> Table:
+    """A row a capsule: its kind, how often it is active, its classes, rho, gamma at each eps, the best gamma."""
+    names = found["class_names"]
+    rows = tuple(
+        (
+            str(row["capsule"]),
+            row["kind"],
+            f"{100 * row['active']:.0f}%",
+            ", ".join(names[k] for k in row["classes"]) if row["kind"] != DEAD else "–",
+            f"{row['rho']:.2f}",
+            *(f"{value:.2f}" for value in row["gamma"] or ()),
+            *("–" for _ in found["eps"] if row["gamma"] is None),
+            "–" if row["gamma_any"] is None else f"{row['gamma_any']:.2f}",
+        )
+        for row in layer["capsules"]
+    )
+    some = "" if len(rows) == layer["of"] else f" ({len(rows)} of {layer['of']:,}, drawn at random)"
+    gammas = (f"gamma, eps {eps:g}" for eps in found["eps"])
+    head = ("Capsule", "Kind", "Active in", "Goes with", "rho", *gammas, "best gamma")
+    return Table(f"The capsules of layer {layer['layer']}{some}", head, rows)
+
+
+def parents(found: dict[str, Any]) -> Table:
+    """A row a routed layer: does each active capsule choose a single parent?"""
+
+    def share(value: float | None) -> str:
+        return "–" if value is None else f"{100 * value:.0f}%"
+
+    rows = tuple(
+        (f"{row['from']} to {row['to']}", share(row["single_parent"]), share(row["margin"]), f"{row['T']:.2f}")
+        for row in found["tree"]
+    )
+    head = ("From layer to layer", "Have a single parent", "Lead over the second", "T")
+    return Table("How active capsules choose their parents", head, rows)
+
+
+def over(found: dict[str, Any], key: str, x: str, empty: Curve) -> Curve:
+    """A curve filled with the share of each kind of capsule, over all layers that were audited."""
+    places = [row[x] for row in found["layers"][0][key]]
+    count = sum(len(layer["capsules"]) for layer in found["layers"])
+    series = []
+    for kind in KINDS:
+        sums = [sum(layer[key][place][kind] for layer in found["layers"]) for place in range(len(places))]
+        if any(sums):
+            series.append(Series(kind, tuple((at, many / count) for at, many in zip(places, sums, strict=True))))
+    return replace(empty, series=tuple(series))
+
+
+def kind_of(found: dict[str, Any] | None, layer: str, capsule: int) -> str:
+    """What the audit calls a capsule; nothing where it did not look at it."""
+    for audited in found["layers"] if found else ():
+        if audited["layer"] == layer:
+            return next((row["kind"] for row in audited["capsules"] if row["capsule"] == capsule), "")
+    return ""

@@ -1,0 +1,56 @@
+"""Capsules as cards: the inputs generated for them, and what is to be said of each."""
+
+from gammacaps.explain.pictures import image_png
+from gammacaps.report.collect import Collected, Shown
+from gammacaps.report.content import Capsule, Layer, Picture
+from gammacaps.report.fill.audited import kind_of
+
+SERVED = 3  # classes named under a hidden capsule, at most
+
+
+def class_capsule(found: Collected, shown: Shown) -> Capsule:
+    name = found.test.class_names[shown.index]
+    best = int(shown.generated.scores.argmax())
+    note = "" if best == shown.index else f"taken for {found.test.class_names[best]}"
+    return Capsule(
+        name,
+        Picture(image_png(shown.generated.image), f"The input generated for the class {name}"),
+        shown.generated.activation,
+        served(found, shown),
+        Picture(image_png(found.examples[shown.index]), f"A training image of the class {name}"),
+        note or plainly(found, shown),
+    )
+
+
+def layer(found: Collected, name: str) -> Layer:
+    capsules = tuple(
+        Capsule(
+            f"Capsule {shown.index}",
+            Picture(image_png(shown.generated.image), f"The input generated for capsule {shown.index} of layer {name}"),
+            shown.generated.activation,
+            served(found, shown),
+            note=plainly(found, shown),
+            kind=kind_of(found.audit, name, shown.index),
+        )
+        for shown in found.capsules[name]
+    )
+    total = found.totals[name]
+    some = "" if len(capsules) == total else f"the {len(capsules)} of {total:,} capsules that test images activate most"
+    return Layer(name, capsules, some)
+
+
+def served(found: Collected, shown: Shown) -> tuple[tuple[str, float], ...]:
+    """The classes that the generated input activates, the longest first."""
+    order = shown.generated.scores.argsort(descending=True)[:SERVED].tolist()
+    values = [(found.test.class_names[k], shown.generated.scores[k].item()) for k in order]
+    return tuple((name, value) for name, value in values if value > found.config.tau)
+
+
+def plainly(found: Collected, shown: Shown) -> str:
+    """What is to be said of a capsule that does not stand for one thing."""
+    if shown.generated.activations.max().item() <= found.config.tau:
+        return "dead: nothing was found that activates it"
+    groups = len(shown.features.groups)
+    if groups == 1:
+        return ""
+    return "no clear picture" if groups == len(shown.generated.best) else f"{groups} pictures in one, so blurred"

@@ -1,0 +1,99 @@
+"""Scores, checks and the curve over eps, from results.json."""
+
+from typing import Any
+
+from gammacaps.evaluation.table import shown as merged
+from gammacaps.evaluation.table import title
+from gammacaps.report.collect import Collected
+from gammacaps.report.content import Check, Curve, Score, Scores, Series
+
+CHECKS = {  # what the checks of an evaluation are called on the page
+    "fgsm-beats-pgd": "One step against many",
+    "noise-beats-gradient": "Noise against gradients",
+    "black-box-beats-white-box": "From outside against from inside",
+    "surrogate-beats-white-box": "Votes alone against all of the routing",
+    "falls-with-eps": "Accuracy and the size of the attack",
+    "steps-reach-eps": "Reach of the attack's steps",
+    "inside-the-ball": "Size of the changes made",
+    "longer-attacks": "Longer attacks",
+    "attainable-at-0.5": "Everything made grey",
+    "planted-examples": "Examples known to be wrong",
+    "repeats": "The same image twice",
+    "neighbours": "Other images beside it",
+}
+WORST = "Worst case of all attacks"
+
+
+def scores(results: dict[str, Any]) -> Scores:
+    """Clean first, then radius by radius, the worst case last in each."""
+    attacks, worst = measured(merged(results["attacks"])), measured(results.get("worst", ()))
+    rows = [score("Clean", 0.0, results["clean"])]
+    for eps in sorted({row["eps"] for row in (*attacks, *worst)}):
+        rows += [score(f"{attack_name(row)}, eps {eps:g}", eps, row) for row in attacks if row["eps"] == eps]
+        rows += [score(f"{WORST}, eps {eps:g}", eps, row, worst=True) for row in worst if row["eps"] == eps]
+    return Scores(tuple(rows), results["clean"]["images"], tuple(results.get("skipped", ())))
+
+
+def measured(rows: Any) -> list[dict[str, Any]]:
+    """Those that have a figure: an attack that ran out of time has none."""
+    return [row for row in rows if row["accuracy"] is not None]
+
+
+def score(name: str, eps: float, row: dict[str, Any], *, worst: bool = False) -> Score:
+    low, high = row["interval"]
+    return Score(name, eps, row["accuracy"], low, high, worst)
+
+
+def attack_name(row: dict[str, Any]) -> str:
+    """As in PGD-40; its radius is told beside it."""
+    name = title({**row, "attack": "pgd"} if row["attack"] == "sweep" else row).rpartition(" eps ")[0]
+    return name[0].upper() + name[1:]
+
+
+def checks(results: dict[str, Any]) -> tuple[Check, ...]:
+    return tuple(
+        Check(check_name(check["check"]), check["verdict"], number(check["number"]), check["meaning"])
+        for check in results.get("checks", ())
+    )
+
+
+def check_name(name: str) -> str:
+    if name.startswith("gradient-"):
+        return f"Gradients of the loss {name.removeprefix('gradient-')}"
+    return CHECKS.get(name, name.replace("-", " ").capitalize())
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "below 0.0001" if 0 < abs(value) < 1e-4 else f"{value:.3g}"
+
+
+def curve(found: Collected, results: dict[str, Any]) -> Curve | None:
+    """Accuracy over eps from clean on, for noise, a single step, PGD and the worst of all."""
+    start = [{"eps": 0.0, **results["clean"]}]
+    rows: dict[str, list[dict[str, Any]]] = {}
+    sweep = measured(results.get("sweep", ()))  # PGD at many radii, in place of PGD at the few of the evaluation
+    for row in (*measured(results["attacks"]), *sweep):
+        if row["attack"] in ("noise", "fgsm", "sweep" if sweep else "pgd"):
+            rows.setdefault(attack_name(row), []).append(row)
+    rows[WORST] = measured(results.get("worst", ()))
+    series: list[Series] = []
+    for name, own in rows.items():
+        points = sorted((*start, *(row for row in own if row["eps"] > 0)), key=lambda row: row["eps"])
+        line = tuple((row["eps"], row["accuracy"]) for row in points)
+        # Where one attack is the worst at every radius, the worst case is its line, which need not be drawn twice.
+        if len(line) > 1 and line not in [other.points for other in series]:
+            series.append(Series(name, line, tuple((row["interval"][0], row["interval"][1]) for row in points)))
+    if not series:
+        return None
+    training = found.stored.get("train", {})
+    return Curve(
+        "Accuracy as attacks grow",
+        "eps: how much each pixel may change",
+        "test images answered rightly",
+        tuple(series),
+        "Each mark is a measurement, the band around the line its 95% interval.",
+        levels=(("guessing", 1 / found.model.config.classes),),
+        marks=(("trained at this eps", training["eps"]),) if training.get("robust") else (),
+    )

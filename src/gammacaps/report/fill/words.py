@@ -1,0 +1,121 @@
+"""What the network is, in words and in the few figures to remember."""
+
+from typing import Any
+
+from gammacaps.models import CNN, MatrixCapsNet
+from gammacaps.report.collect import Collected
+from gammacaps.report.content import Fact
+from gammacaps.report.fill.figures import WORST, attack_name, checks
+
+ROUTING = {"SDA": "scaled-distance agreement", "RBA": "routing by agreement", "EM": "expectation maximisation"}
+
+
+def title(found: Collected) -> str:
+    """Whether it is a gamma-capsule network is for the audit to say, so the title does not."""
+    kind = {"gamma": "capsule network", "matrix": "matrix-capsule network", "cnn": "convolutional network"}
+    training = found.stored.get("train")
+    how = "" if not training else ", trained under attack" if training["robust"] else ", trained on clean images"
+    return f"A {kind[found.model.architecture]} for {found.test.name}{how}"
+
+
+def lead(found: Collected) -> str:
+    """What it is, on what and how it was trained: one paragraph for whoever knows none of it."""
+    channels, height, width = found.model.config.image_shape
+    shade = {1: "grey", 3: "colour"}.get(channels, f"{channels}-channel")
+    names = found.test.class_names
+    listed = ", ".join(names[:-1]) + f" and {names[-1]}" if 1 < len(names) <= 12 else f"{names[0]} to {names[-1]}"
+    words = [
+        f"This network looks at {shade} images of {height} × {width} pixels and says which of {len(names)} classes "
+        f"each belongs to: {listed}."
+    ]
+    training = found.stored.get("train")
+    if not training:
+        return " ".join([*words, "How it was trained is not recorded."])
+    steps = "" if found.last is None else f" for {found.last['step']:,} steps of {training['batch']} images"
+    if training["robust"]:
+        words.append(
+            f"It was trained under attack{steps}: each time, the images were first changed, by up to "
+            f"{training['eps']:g} a pixel, to where the network was most wrong, and it then learned from these."
+        )
+    else:
+        words.append(
+            f"It was trained on clean images{steps}, never under attack, so that small changes are likely to "
+            "mislead it."
+        )
+    return " ".join(words)
+
+
+def headline(found: Collected) -> tuple[Fact, ...]:
+    results = found.results
+    if results is None:
+        return ()
+    shown = [Fact("right on clean images", percent(results["clean"]), interval(results["clean"]))]
+    row = hardest(found, results)
+    if row is not None:
+        name = WORST.lower() if "attack" not in row else attack_name(row)
+        shown.append(Fact(f"right under attack, eps {row['eps']:g}", percent(row), f"{interval(row)}; {name}"))
+    if results["T"] is not None:
+        T = f"{results['T']['mean']:.2f}"
+        shown.append(Fact("T: how much like a tree", T, "0: no structure, 1: one parent each"))
+    judged = [check for check in checks(results) if check.verdict != "skip"]
+    if judged:
+        good = [check for check in judged if check.verdict == "pass"]
+        bad = [check.name for check in judged if check.verdict == "fail"]
+        note = f"but not: {', '.join(bad)}" if bad else "of whether to believe these figures"
+        shown.append(Fact("checks passed", f"{len(good)} of {len(judged)}", note))
+    return tuple(shown)
+
+
+def hardest(found: Collected, results: dict[str, Any]) -> dict[str, Any] | None:
+    """The lowest figure under attack at the training's radius, or at the smallest that was measured."""
+    rows = [row for row in (*results["attacks"], *results.get("worst", ())) if row["accuracy"] is not None]
+    if not rows:
+        return None
+    own = found.stored.get("train", {}).get("eps")
+    radii = [row["eps"] for row in rows]
+    eps = own if own in radii else min(radii)
+    return min((row for row in rows if row["eps"] == eps), key=lambda row: row["accuracy"])
+
+
+def facts(found: Collected) -> tuple[Fact, ...]:
+    model, training = found.model, found.stored.get("train", {})
+    shown = [Fact("Weights", f"{sum(p.numel() for p in model.parameters()):,}")]
+    if found.totals:
+        hidden = ", ".join(f"{n:,}" for name, n in found.totals.items() if name != "class")
+        above = f"{found.totals['class']} of classes"
+        shown.append(Fact("Capsules", f"{hidden} hidden, {above}" if hidden else above))
+    if not isinstance(model, CNN):
+        rule = "EM" if isinstance(model, MatrixCapsNet) else model.config.routing.upper()
+        shown.append(Fact("Routing", rule, f"{ROUTING[rule]}, {model.config.iterations} iterations"))
+    shown.append(Fact("Data", found.test.name, f"{len(found.test.labels):,} test images"))
+    count = found.stored.get("data", {}).get("train_images")
+    if count:
+        shown.append(Fact("Trained on", f"{count:,} images"))
+    if training:
+        attack_steps = training["attack_steps"]
+        attack = f"PGD of {attack_steps} steps" if attack_steps > 1 else "a single step from a random start"
+        how = (f"under attack, eps {training['eps']:g}", attack) if training["robust"] else ("on clean images", "")
+        shown.append(Fact("Trained", *how))
+    if found.last is not None:
+        minutes = found.last["seconds"] / 60
+        where = found.stored.get("machine", {}).get("device_name", "")
+        time = f"{minutes:,.0f} minutes" if minutes >= 2 else f"{60 * minutes:.0f} s"
+        shown.append(Fact("Time to train", time, where))
+    results = found.results
+    if results is not None and results["T"] is not None:
+        shown.append(Fact("T-score", f"{results['T']['mean']:.2f}", "0: all couplings equal, 1: a tree"))
+        if results["D"]["mean"] is not None:
+            alone = results["D"]["by_class"][0]["mean"]
+            note = "how much hidden capsules follow the image"
+            note += "" if alone is None else f"; {alone:.2f} within the class {results['class_names'][0]}"
+            shown.append(Fact("D-score", f"{results['D']['mean']:.2f}", note))
+    return tuple(shown)
+
+
+def percent(row: dict[str, Any]) -> str:
+    return f"{100 * row['accuracy']:.1f}%"
+
+
+def interval(row: dict[str, Any]) -> str:
+    low, high = row["interval"]
+    return f"{100 * low:.1f} to {100 * high:.1f}"
