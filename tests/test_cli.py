@@ -95,7 +95,7 @@ def test_a_config_file_in_and_options_over_it(tmp_path):
         (["train", "--resume", "nowhere"], "There is no run's folder nowhere"),
         (["train", "--resume", "nowhere", "--lr", "3"], "goes on with the run's own options"),
         (["train", "--resume", "nowhere", "--out", "RUN"], "goes on with the run's own options"),
-        (["evaluate"], "Name the run's folder"),
+        (["evaluate"], "Name the run's folder, such as"),
         (["evaluate", "nowhere", "--attacks", "strongest"], "did you mean 'strong'"),
         (["evaluate", "nowhere"], "There is no run's folder nowhere"),
         (["data", "mnits"], "did you mean 'mnist'"),

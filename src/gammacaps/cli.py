@@ -12,9 +12,11 @@ from typing import Any
 
 import tyro
 
+from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.report.config import ReportConfig
 from gammacaps.training.config import TrainConfig, read_config_file
 
 
@@ -44,6 +46,35 @@ class Evaluate:
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
     json: bool = False
     """Print results.json instead of a table."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Say which capsules are gamma-capsules, by the paper's definitions; writes audit.json."""
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """The run's folder, or several to compare."""
+    audit: AuditConfig = field(default_factory=AuditConfig)
+    json: bool = False
+    """Print audit.json instead of a table."""
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Write what the capsules mean as files: generated inputs, parse trees, maps, into RUN/explain."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder."""
+    report: ReportConfig = field(default_factory=ReportConfig)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write one page about a run, report.html, that shows all of it and needs nothing else."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder."""
+    report: ReportConfig = field(default_factory=ReportConfig)
 
 
 @dataclass(frozen=True)
@@ -115,8 +146,7 @@ def evaluate(options: Evaluate) -> None:
     from gammacaps.evaluation.run import evaluate_run
     from gammacaps.evaluation.table import table
 
-    if not options.runs:
-        raise InputError("Name the run's folder to evaluate: gammacaps evaluate RUN.")
+    _some(options.runs)
     results = []
     for run in options.runs:
         results.append(evaluate_run(run, options.evaluate, quiet=options.json))
@@ -131,6 +161,39 @@ def evaluate(options: Evaluate) -> None:
         draw_curves(results, path)
         if not options.json:
             print(f"The curve of accuracy over eps: {path}")
+
+
+def audit(options: Audit) -> None:
+    from gammacaps.audit.run import audit_run
+    from gammacaps.audit.table import compare, table
+
+    _some(options.runs)
+    results = []
+    for run in options.runs:
+        results.append(audit_run(run, options.audit, quiet=options.json))
+        if not options.json:
+            print(f"{table(results[-1])}\n\nWritten to {run / 'audit.json'}")
+    if options.json:
+        print(json.dumps(results[0] if len(results) == 1 else results))
+    elif len(results) > 1:
+        print(f"\n{compare(results)}")
+
+
+def explain(options: Explain) -> None:
+    from gammacaps.report.run import explain_run
+
+    print(f"Pictures and figures: {explain_run(options.run, options.report)}")
+
+
+def report(options: Report) -> None:
+    from gammacaps.report.run import report_run
+
+    print(f"Open in a browser: {report_run(options.run, options.report)}")
+
+
+def _some(runs: tuple[Path, ...]) -> None:
+    if not runs:
+        raise InputError("Name the run's folder, such as runs/mine.")
 
 
 def data(options: Data) -> None:
@@ -159,6 +222,9 @@ def bench(options: Bench) -> None:
 VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "train": (Train, train),
     "evaluate": (Evaluate, evaluate),
+    "audit": (Audit, audit),
+    "explain": (Explain, explain),
+    "report": (Report, report),
     "data": (Data, data),
     "demo": (Demo, demo),
     "bench": (Bench, bench),

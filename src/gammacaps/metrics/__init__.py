@@ -1,6 +1,17 @@
-"""The paper's structural metrics: T (is there a parse tree?) and D (do capsules react to the input?)."""
+"""The paper's metrics: T (is there a parse tree?), D (do capsules react to the input?), usefulness (rho and gamma)."""
 
 from gammacaps.metrics.dynamic import DScore, d_score
 from gammacaps.metrics.tree import TScore, t_score
+from gammacaps.metrics.usefulness import Useful, chance_level, robust_usefulness, usefulness, worst_case
 
-__all__ = ["DScore", "TScore", "d_score", "t_score"]
+__all__ = [
+    "DScore",
+    "TScore",
+    "Useful",
+    "chance_level",
+    "d_score",
+    "robust_usefulness",
+    "t_score",
+    "usefulness",
+    "worst_case",
+]

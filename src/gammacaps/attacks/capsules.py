@@ -1,0 +1,63 @@
+"""The attack on one capsule: PGD that makes its length as small or as large as it can, another capsule in each row."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from gammacaps.attacks.balls import LinfBall
+from gammacaps.attacks.gradient import frozen
+from gammacaps.models import CapsuleModel
+
+
+def push(
+    model: CapsuleModel,
+    layer: int,
+    images: Float[Tensor, "B C H W"],
+    capsules: Int[Tensor, "B"],
+    upward: Bool[Tensor, "B"],
+    until: Float[Tensor, "B"],
+    starts: Float[Tensor, "B C H W"],
+    *,
+    eps: float,
+    step: float,
+    steps: int,
+) -> tuple[Float[Tensor, "B"], int]:
+    """The extreme length found of each row's capsule within eps of its image (L-inf), and how many passes it took.
+
+    Args:
+        layer: the layer of the capsules, as an index into model.layers.
+        upward: make the capsule long; else short.
+        until: a row is left alone once its capsule is longer than this (upward), or no longer than this (else).
+        starts: points in [-1, 1]; a row starts at its image plus eps times its point.
+        step: the first step in units of eps; the steps fall linearly to 0.
+    """
+    ball = LinfBall(images, eps)
+    points = ball.project(images + eps * starts)
+    direction = torch.where(upward, 1.0, -1.0).to(images)
+    best = torch.full_like(direction, -torch.inf)  # direction * length
+    alive = torch.arange(len(images), device=images.device)  # the rows still worked on
+    passes = 0
+    with frozen(model):
+        for n in range(steps + 1):
+            leaf = points.detach().requires_grad_(n < steps)
+            with torch.set_grad_enabled(n < steps):
+                value = direction[alive] * lengths_of(model, layer, leaf, capsules[alive])
+            passes += len(alive)
+            best[alive] = best[alive].maximum(value.detach())
+            left = (value.abs() > until[alive]) != upward[alive]
+            if n == steps or not left.any():
+                break
+            (gradient,) = torch.autograd.grad(value.sum(), leaf)
+            ball, alive = ball.of(left), alive[left]
+            # A gradient that is not a number moves nothing, so that the points stay images.
+            moved = ball.step(leaf.detach()[left], gradient[left].nan_to_num(), step * eps * (1 - n / steps))
+            points = ball.project(moved)
+    return best.abs(), passes
+
+
+def lengths_of(
+    model: CapsuleModel, layer: int, images: Float[Tensor, "B C H W"], capsules: Int[Tensor, "B"]
+) -> Float[Tensor, "B"]:
+    """The length (for matrix capsules the activation) of one capsule in each image."""
+    lengths = model.parse(images, couplings=False).activations[layer]
+    return lengths.gather(1, capsules.unsqueeze(1)).squeeze(1)

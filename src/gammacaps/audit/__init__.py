@@ -1,0 +1,1 @@
+"""Are these gamma-capsules? The paper's definitions, checked capsule by capsule."""

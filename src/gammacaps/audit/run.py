@@ -1,0 +1,33 @@
+"""Audits a run's folder and writes its audit.json and the two curves."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from gammacaps.audit.audit import audit
+from gammacaps.audit.config import AuditConfig
+from gammacaps.audit.picture import over_eps, over_tau, write_picture
+from gammacaps.data import load_set
+from gammacaps.errors import InputError
+from gammacaps.files import write_json
+from gammacaps.lines import Lines
+from gammacaps.models import load
+from gammacaps.models.stored import read_config
+
+
+def audit_run(run: Path, config: AuditConfig, *, quiet: bool = False) -> dict[str, Any]:
+    """The audit of a run, on the data and within the radius it was trained with unless the configuration says other."""
+    stored = read_config(run)
+    training = stored.get("train", {})
+    name = config.data or training.get("data")
+    if name is None:
+        raise InputError(f"{run} does not say what it was trained on: name a data set with --data.")
+    data = load_set(name, "test", data_dir=config.data_dir or training.get("data_dir"), size=training.get("size"))
+    if not config.eps and training.get("eps"):
+        config = dataclasses.replace(config, eps=(training["eps"] / 2, training["eps"]))
+    about = {"run": str(run), "model": stored["model"], "trained_under_attack": training.get("robust")}
+    results = {**about, **audit(load(run), data, config, Lines(quiet, "pairs of image and capsule"))}
+    write_json(run / "audit.json", results)
+    write_picture(run / "audit-eps.png", over_eps([results]))
+    write_picture(run / "audit-tau.png", over_tau([results]))
+    return results
