@@ -6,9 +6,11 @@ import time
 import pytest
 
 import gammacaps
+from gammacaps.audit.config import AuditConfig
 from gammacaps.cli import main
 from gammacaps.demo import run_demo
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.report.config import ReportConfig
 
 TINY = ["--model", "filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]", "--device", "cpu", "--batch", "16"]
 
@@ -139,7 +141,12 @@ def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(
         run_demo,
         "__kwdefaults__",
-        {"evaluation": EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=20, device="cpu", checks=False)},
+        {
+            "evaluation": EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=20, device="cpu", checks=False),
+            "checked": EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=10, device="cpu"),
+            "audit": AuditConfig(limit=10, taus=(), attack_steps=1, device="cpu"),
+            "report": ReportConfig(starts=2, steps=2, images=20, trees=1, device="cpu"),
+        },
     )
     assert status("demo", "--out", tmp_path / "demo", "--minutes", 0.03) == 0
     out = capsys.readouterr().out
@@ -147,3 +154,5 @@ def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
     for name in ("robust", "standard"):
         assert (tmp_path / "demo" / name / "results.json").exists()
     assert (tmp_path / "demo" / "attacked.png").read_bytes().startswith(b"\x89PNG")
+    assert f"open in a browser: {tmp_path / 'demo' / 'robust' / 'report.html'}" in out
+    assert "Ankle boot" in (tmp_path / "demo" / "robust" / "report.html").read_text()

@@ -1,4 +1,4 @@
-"""The demo: two small networks on the embedded sample, one trained under attack and one not, side by side."""
+"""The demo: two small networks on the embedded sample, one trained under attack and one not, and a page about it."""
 
 import json
 import sys
@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from gammacaps.attacks import pgd
+from gammacaps.audit.config import AuditConfig
+from gammacaps.audit.run import audit_run
 from gammacaps.data import DataSet, load_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
@@ -17,35 +19,54 @@ from gammacaps.evaluation.run import evaluate_run
 from gammacaps.evaluation.table import title
 from gammacaps.files import write_whole
 from gammacaps.models import Model
+from gammacaps.report.config import ReportConfig
+from gammacaps.report.run import report_run
 from gammacaps.training.config import TrainConfig
 from gammacaps.training.loop import METRICS, train
 
 EPS = 0.1
 HOW = {"under attack": "under attack", "standard": "on clean images"}
 EVALUATION = EvaluateConfig(attacks=("paper",), eps=(0.05, EPS), limit=200, device="cpu", checks=False)
+# Of the network trained under attack alone, and of fewer images, so that all of it takes minutes.
+CHECKED = EvaluateConfig(eps=(EPS,), limit=60, device="cpu")
+AUDIT = AuditConfig(limit=60, device="cpu")
+REPORT = ReportConfig(images=500, device="cpu")
 
 
-def run_demo(folder: Path, *, minutes: float, seed: int, evaluation: EvaluateConfig = EVALUATION) -> None:
+def run_demo(
+    folder: Path,
+    *,
+    minutes: float,
+    seed: int,
+    evaluation: EvaluateConfig = EVALUATION,
+    checked: EvaluateConfig = CHECKED,
+    audit: AuditConfig = AUDIT,
+    report: ReportConfig = REPORT,
+) -> None:
     """Trains, measures and draws; ends with a table and where everything lies."""
     started = time.monotonic()
     claim(folder)
     runs = {"under attack": folder / "robust", "standard": folder / "standard"}
     shared: dict[str, Any] = {"batch": 64, "eps": EPS, "attack_steps": 1, "ema": 0.99, "seed": seed, "device": "cpu"}
-    _say(f"1/4 Training a small gamma-capsule network under attack (eps {EPS}) for {minutes:g} minutes ...")
+    _say(f"1/5 Training a small gamma-capsule network under attack (eps {EPS}) for {minutes:g} minutes ...")
     models = {"under attack": train(TrainConfig(minutes=minutes, **shared), runs["under attack"], overwrite=True)}
     steps = json.loads((runs["under attack"] / METRICS).read_text().splitlines()[-1])["step"]
-    _say(f"2/4 Training the same network for as many steps ({steps}) on clean images ...")
+    _say(f"2/5 Training the same network for as many steps ({steps}) on clean images ...")
     models["standard"] = train(TrainConfig(robust=False, steps=steps, **shared), runs["standard"], overwrite=True)
-    _say("3/4 Attacking both networks ...")
+    _say("3/5 Attacking both networks ...")
     results = {name: evaluate_run(run, evaluation) for name, run in runs.items()}
-    _say("4/4 Drawing what the attack does to each ...")
+    _say("4/5 Drawing what the attack does to each ...")
     picture = folder / "attacked.png"
     draw(models, load_set("fashion-mini", "test"), picture)
+    _say("5/5 Looking into the network trained under attack: is it to be believed, what do its capsules mean ...")
+    evaluate_run(runs["under attack"], checked, quiet=True)
+    audit_run(runs["under attack"], audit, quiet=True)
+    page = report_run(runs["under attack"], report)
     print(side_by_side(results))
     print(f"\nPicture: {picture}")
     for name, run in runs.items():
         print(f"The network trained {HOW[name]}: {run}")
-    print(f"Measure more with: gammacaps evaluate {runs['under attack']} --eps 0.02 0.05 0.1 0.2")
+    print(f"All about the first, to open in a browser: {page}")
     print(f"All of it took {time.monotonic() - started:.0f} s.")
 
 

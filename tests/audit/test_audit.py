@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from square import square_detector
 
 import gammacaps
 from gammacaps.attacks.capsules import push
@@ -26,26 +27,12 @@ from gammacaps.models import save
 from gammacaps.training.losses import margin_loss
 
 GAMMA, SOME_SET = "gamma-capsule", "gamma-capsule for some class set"
-CONFIG = AuditConfig(limit=None, taus=(), eps=(0.1, 0.7), device="cpu")
+CONFIG = AuditConfig(limit=None, tau=0.1, taus=(), eps=(0.1, 0.7), device="cpu")
 
 
 @pytest.fixture
 def detector():
-    """Three hidden capsules: one as long as the upper left square is bright, one that is zero, one always at 0.5."""
-    one_place = {"image_shape": (1, 4, 4), "filters": 1, "kernel": 4, "stride": 1, "primary_kernel": 1}
-    capsules = {"primary_stride": 1, "primary_types": 1, "primary_size": 2, "hidden": (3,), "hidden_size": 2}
-    model = gammacaps.create(
-        "small", **one_place, **capsules, class_size=2, classes=3, routing="rba", iterations=1, decoder=()
-    )
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.encoder[0].weight[0, 0, :2, :2] = 1 / 4  # the square's mean
-        model.encoder[0].bias[0] = 0.01  # a gradient in the dark too
-        model.primary.convolution.weight[0, 0] = 1.5
-        model.routed[0].weight[0, 0] = 6 * torch.eye(2)  # one iteration couples by 1/3
-        model.routed[0].bias[2, 0] = 1
-    return model
+    return square_detector()
 
 
 def length_by_hand(brightness):
@@ -246,7 +233,7 @@ def test_a_run_is_audited_within_its_own_radius_and_compared(trained, tmp_path):
 
 
 def test_any_layer_and_matrix_capsules_can_be_audited(trained):
-    every = AuditConfig(limit=10, taus=(), eps=(0.02,), attack_steps=1, capsules=5, device="cpu")
+    every = AuditConfig(limit=10, tau=0.1, taus=(), eps=(0.02,), attack_steps=1, capsules=5, device="cpu")
     results = audit(trained, load_set("fashion-mini"), dataclasses.replace(every, layers=("primary", "class")))
     primary, classes = results["layers"]
     assert (len(primary["capsules"]), primary["of"]) == (5, 32)

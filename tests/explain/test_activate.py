@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from square import square_detector
 
 import gammacaps
 from gammacaps.errors import InputError
@@ -54,6 +55,18 @@ def test_the_generated_image_activates_its_capsule(layer):
     assert 0 <= found.best.min() < found.best.max() <= 1
     assert found.best.shape == (3, 1, 9, 9)
     assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_the_picture_of_a_capsule_known_to_detect_a_bright_square_is_that_square():
+    found = activate(square_detector().to(DEVICE), "hidden 1", 0, starts=8, steps=150)
+    square = torch.zeros(1, 4, 4)
+    square[:, :2, :2] = 1
+    assert found.image.cpu().equal(square)  # the price on pixels leaves the rest dark
+    assert found.spread == 0
+    free = activate(square_detector().to(DEVICE), "hidden 1", 0, starts=8, steps=150, penalty=0)
+    assert free.image.cpu()[:, :2, :2].min() == 1
+    assert free.spread > 0.1  # what the capsule does not look at stays noise
+    assert found._repr_png_().startswith(b"\x89PNG")
 
 
 def test_what_is_told_of_an_image_is_so():

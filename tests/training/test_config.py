@@ -46,7 +46,7 @@ def test_config_files(tmp_path):
         ({"eps": -1}, "eps must be 0 or more, not -1"),
         ({"eps": math.nan}, "eps must be float, not nan"),
         ({"eps": 1.5}, "eps must be at most 1, the range of a pixel, not 1.5"),
-        ({"preset": "cnn", "routing": "rba"}, "routing rba is for the presets paper and small: cnn has its own way"),
+        ({"preset": "cnn", "routing": "rba"}, "routing rba is for the presets paper and small, not for cnn"),
         ({"robust": 1}, "robust must be bool, not 1"),
         ({"steps": 0}, "steps must be more than 0"),
         ({"steps": 1.5}, "steps must be int or nothing, not 1.5"),

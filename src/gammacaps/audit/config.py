@@ -16,8 +16,8 @@ class AuditConfig:
     """Folder in which the named data sets lie."""
     limit: int | None = 500
     """Use only the first so many test images (balanced over the classes)."""
-    tau: float = 0.1
-    """A capsule is active if it is longer than this."""
+    tau: float = 0.5
+    """A capsule is active if it is longer than this; a length is the probability that its feature is there."""
     taus: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7)
     """Further thresholds to show how the verdict hangs on tau; each costs time."""
     eps: tuple[float, ...] = ()

@@ -82,11 +82,10 @@ def transfer_network(
             preset="cnn",
             model=("filters=[16, 32]", "width=256"),
             robust=False,
-            steps=400,
+            steps=250,
             batch=64,
             lr=1e-3,
             device=config.device,
         )
         train(training, folder)
     return load(folder, device=pick_device(config.device))
-

@@ -72,7 +72,7 @@ def specs_for(kind: Kind, config: EvaluateConfig, eps: float) -> tuple[list[Spec
             spec = Spec(attack, eps, seed=seed, after=tuple(s.attack for s in specs if s.attack in AUTO))
         elif attack == "square":
             reason = why_not_auto("square", kind.classes)
-            spec = Spec(attack, eps, steps=1000, seed=seed)
+            spec = Spec(attack, eps, steps=500, seed=seed)
         elif attack == "noise":
             spec = Spec(attack, eps, steps=20, seed=seed)
         elif attack == "fgsm":

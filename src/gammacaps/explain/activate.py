@@ -32,6 +32,11 @@ class Generated:
     spread: float  # their standard deviation, mean over the pixels
     seed: int
 
+    def _repr_png_(self) -> bytes:
+        from gammacaps.explain.pictures import image_png
+
+        return image_png(self.image)
+
 
 def activate(
     model: nn.Module,

@@ -84,7 +84,7 @@ class TrainConfig:
         _check("eps", self.eps <= 1, "at most 1, the range of a pixel", self)
         if self.routing != "sda" and self.preset not in ("paper", "small"):
             raise InputError(
-                f"routing {self.routing} is for the presets paper and small: {self.preset} has its own way, leave it out."
+                f"routing {self.routing} is for the presets paper and small, not for {self.preset}: leave it out."
             )
         _check("lr", self.lr > 0, "more than 0", self)
         _check("eps_ramp", 0 <= self.eps_ramp <= 1, "from 0 to 1", self)
