@@ -172,6 +172,21 @@ def test_what_can_t_run_is_said_and_the_rest_goes_on(kind, words):
     assert losses["pgd-ce"] == ("ce" if kind.logits else "ce-log")
 
 
+@pytest.mark.parametrize(("classes", "left_out"), [(2, 3), (5, 1), (100, 1)])
+def test_networks_of_few_and_many_classes_are_evaluated(classes, left_out):
+    pytest.importorskip("pyautoattack")
+    model, images, labels = examples(classes, count=6)
+    config = EvaluateConfig(attacks=("strong",), eps=(0.02, 0.4), checks=False)
+    results = robustness(model, images, labels, config, other=Linear(classes))
+    assert len(results["skipped"]) == left_out  # of a network without capsules always the vote attack
+    assert results["complete"]
+    near, far = results["worst"]
+    assert near["correct"] == truly_robust(model, images, labels, 0.02)
+    assert far["correct"] == 0
+    auto = [row["correct"] for row in results["attacks"] if row["attack"] == "auto-square"]
+    assert auto == [near["correct"], 0]
+
+
 def test_suites_name_known_attacks_in_order_and_grey_joins_from_one_half_on():
     for names in SUITES.values():
         assert [name for name in ATTACKS if name in names] == list(names)
