@@ -143,7 +143,7 @@ def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
         "__kwdefaults__",
         {
             "evaluation": EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=20, device="cpu", checks=False),
-            "checked": EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=10, device="cpu"),
+            "checked": EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=10, device="cpu", checks=False),
             "audit": AuditConfig(limit=10, taus=(), attack_steps=1, device="cpu"),
             "report": ReportConfig(starts=2, steps=2, images=20, trees=1, device="cpu"),
         },

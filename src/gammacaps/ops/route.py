@@ -11,6 +11,7 @@ from torch import Tensor
 from gammacaps.errors import InputError, check_choice
 from gammacaps.names import Backend, RoutingRule, ScaleOver
 from gammacaps.ops.adjoint import Routing, Rule
+from gammacaps.ops.native.routing import NativeRouting, why_not_native
 
 
 class Routed(NamedTuple):
@@ -42,7 +43,7 @@ def route(
         scale_over: SDA's mean distance is taken over each lower capsule's parents ("capsule", the paper) or
             over the whole batch ("batch", the reference code; an image's answer then depends on its neighbours).
         couplings: whether to return the couplings c_ij, which sum to 1 over j.
-        backend: "auto", "torch" or "triton".
+        backend: "auto" (kernels on a GPU, compiled code on a CPU, where they can run), "torch" or "triton".
 
     Sums run in float32 for half-precision inputs, also under autocast; the result has the inputs' dtype. The
     gradient flows through all iterations and is finite at zero vectors.
@@ -51,14 +52,16 @@ def route(
     if _use_triton(backend, poses, weight, dtype, scale_over):
         return _route_by_kernels(poses, weight, bias, rule, iterations, couplings, dtype)
     wide = torch.promote_types(dtype, torch.float32)
+    how = Rule(rule, iterations, scale_over)
+    native = backend == "auto" and not plain_wanted() and why_not_native(poses.device, wide, how) is None
     with torch.autocast(poses.device.type, enabled=False):
-        v, c = Routing.apply(
-            poses.to(wide),
-            weight.to(wide),
-            None if bias is None else bias.to(wide),
-            Rule(rule, iterations, scale_over),
-        )
-    return Routed(v.to(dtype), c.transpose(1, 2).to(dtype) if couplings else None)
+        given = (poses.to(wide), weight.to(wide), None if bias is None else bias.to(wide), how)
+        if native:
+            v, c = NativeRouting.apply(*given)  # c: B I J
+        else:
+            v, c = Routing.apply(*given)
+            c = c.transpose(1, 2)
+    return Routed(v.to(dtype), c.to(dtype) if couplings else None)
 
 
 def why_not_triton(device: torch.device, dtype: torch.dtype, shape: Sequence[int], scale_over: str) -> str | None:

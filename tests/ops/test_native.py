@@ -1,0 +1,165 @@
+"""Routing by compiled code against the formulas in float64, and the plain backend's own error as the measure."""
+
+import pytest
+import torch
+
+from gammacaps.errors import InputError
+from gammacaps.ops import native, reference, route
+from gammacaps.ops.adjoint import Routing, Rule
+from gammacaps.ops.native.routing import NativeRouting, filled_up, why_not_native
+
+pytestmark = pytest.mark.skipif(native.library() is None, reason="there is no C compiler")
+
+SIZES = [  # B I J d D iterations
+    (57, 40, 16, 8, 8, 3),  # two registers of parents, the small preset's sizes
+    (5, 24, 32, 8, 8, 3),  # four, the paper's
+    (6, 33, 10, 8, 16, 3),  # parents that do not fill their registers
+    (2, 9, 3, 5, 7, 3),  # odd everywhere: no block of eight anywhere
+    (3, 17, 41, 3, 5, 2),  # more registers than are unrolled
+    (1, 1, 2, 1, 1, 1),  # the least there is
+    (4, 11, 8, 2, 9, 5),  # one register, many iterations
+]
+
+
+def example(size, *, zeros=True):
+    """Poses of which one is zero, weights of which one is zero, and gradients of all outputs."""
+    B, I, J, d, D, _ = size
+    generator = torch.Generator().manual_seed(0)
+    poses, weight, bias = (torch.randn(*s, generator=generator) for s in ((B, I, d), (I, J, d, D), (J, D)))
+    poses, weight, bias = 0.5 * poses, 0.4 * weight, 0.1 * bias
+    if zeros and I > 1:
+        poses[0, 0] = 0
+        weight[1, 1] = 0
+    grads = torch.randn(B, J, D, generator=generator), torch.randn(B, I, J, generator=generator)
+    return (poses, weight, bias), grads
+
+
+def results(function, inputs, grads, dtype):
+    """Poses, couplings (B I J) and the gradients of poses, weight and bias, as float64."""
+    leaves = [t.to(dtype).requires_grad_() for t in inputs]
+    v, c = function(*leaves)
+    loss = (v * grads[0].to(dtype)).sum() + (c * grads[1].to(dtype)).sum()
+    return [t.detach().double() for t in (v, c, *torch.autograd.grad(loss, leaves))]
+
+
+@pytest.mark.parametrize("rule", ["sda", "rba"])
+@pytest.mark.parametrize("size", SIZES)
+def test_values_and_all_gradients_are_the_reference_s(rule, size):
+    inputs, grads = example(size)
+    how = Rule(rule, size[-1], "capsule")
+
+    def plain(*leaves):
+        v, c = Routing.apply(*leaves, how)
+        return v, c.transpose(1, 2)
+
+    def formulas(*leaves):
+        if rule == "sda":
+            return reference.sda(*leaves, size[-1], "capsule")
+        return reference.rba(*leaves, size[-1])
+
+    right = results(formulas, inputs, grads, torch.float64)
+    theirs = results(plain, inputs, grads, torch.float32)
+    ours = results(lambda *leaves: NativeRouting.apply(*leaves, how), inputs, grads, torch.float32)
+    for name, a, b, c in zip(("v", "c", "poses", "weight", "bias"), ours, theirs, right, strict=True):
+        # Errors as wholes: the largest of few numbers is luck. A rounding is allowed where the plain one has none.
+        assert (a - c).norm() <= 2 * (b - c).norm() + 2e-7 * c.norm(), name
+
+
+@pytest.mark.parametrize("rule", ["sda", "rba"])
+def test_route_takes_it_and_gives_what_the_plain_backend_gives(rule, monkeypatch):
+    (poses, weight, bias), _ = example((4, 30, 10, 8, 16, 3))
+    used = []
+    real = native.library().forward
+    monkeypatch.setattr(native.library(), "forward", lambda *given: used.append(1) or real(*given))
+    ours, plain = (route(poses, weight, bias, rule=rule, backend=b) for b in ("auto", "torch"))
+    assert used == [1]
+    assert torch.allclose(ours.poses, plain.poses, atol=1e-6)
+    assert torch.allclose(ours.couplings, plain.couplings, atol=1e-5)
+    assert route(poses, weight, bias, couplings=False).couplings is None
+    monkeypatch.setenv("GAMMACAPS_PLAIN", "1")
+    used.clear()
+    route(poses, weight, bias, rule=rule)
+    route(poses.double(), weight.double(), bias.double(), rule=rule)
+    assert used == []
+
+
+def test_weights_in_any_memory_order_no_bias_and_half_precision():
+    (poses, weight, _), _ = example((3, 12, 6, 4, 8, 3))
+    stored = weight.transpose(1, 2).contiguous().transpose(1, 2)  # as RoutedCapsules has them
+    one, other = route(poses, weight), route(poses.transpose(0, 1).contiguous().transpose(0, 1), stored)
+    assert one.poses.equal(other.poses)
+    assert one.couplings.sum(-1).sub(1).abs().max() < 1e-6
+    half = route(poses.bfloat16(), weight.bfloat16())
+    assert half.poses.dtype == torch.bfloat16
+    assert torch.allclose(half.poses.float(), one.poses, atol=2e-2)
+
+
+def test_one_image_s_result_does_not_change_with_its_batch_or_the_threads():
+    (poses, weight, bias), _ = example((9, 50, 16, 8, 8, 3))
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        together = route(poses, weight, bias)
+        torch.set_num_threads(1)
+        alone = route(poses[4:5], weight, bias)
+    finally:
+        torch.set_num_threads(threads)
+    assert together.poses[4].equal(alone.poses[0])
+    assert together.couplings[4].equal(alone.couplings[0])
+
+
+def test_a_graph_can_be_used_twice_and_differentiated_twice():
+    (poses, weight, bias), _ = example((2, 7, 4, 3, 5, 3), zeros=False)
+    leaf = poses.requires_grad_()
+    v = route(leaf, weight, bias).poses
+    first, second = (torch.autograd.grad(v.sum(), leaf, retain_graph=True)[0] for _ in range(2))
+    assert first.equal(second)
+    (again,) = torch.autograd.grad(v.sum(), leaf, create_graph=True)
+    assert torch.allclose(again, first, atol=1e-4)
+    (curvature,) = torch.autograd.grad(again.square().sum(), leaf)
+    assert curvature.isfinite().all()
+    assert curvature.abs().max() > 0
+
+
+def test_zeros_and_what_is_not_a_number():
+    weight = torch.randn(5, 3, 4, 6)
+    poses = torch.zeros(2, 5, 4, requires_grad=True)
+    for rule in ("sda", "rba"):
+        v, c = route(poses, weight, rule=rule)
+        (grad,) = torch.autograd.grad(v.sum() + c.square().sum(), poses)
+        assert v.isfinite().all()
+        assert c.isfinite().all()
+        assert grad.isfinite().all()
+    broken = torch.randn(2, 5, 4)
+    broken[1, 2, 0] = torch.nan
+    v, c = route(broken, weight)
+    assert v[0].isfinite().all()  # a NaN stays with its image, and shows
+    assert v[1].isnan().all()
+
+
+def test_where_it_can_t_run(monkeypatch):
+    cpu = torch.device("cpu")
+    assert why_not_native(cpu, torch.float32, Rule("sda", 3, "capsule")) is None
+    assert "float32 on a CPU" in why_not_native(cpu, torch.float64, Rule("sda", 3, "capsule"))
+    assert "over the batch" in why_not_native(cpu, torch.float32, Rule("sda", 3, "batch"))
+    monkeypatch.setattr("gammacaps.ops.native.routing.library", lambda: None)
+    assert "C compiler" in why_not_native(cpu, torch.float32, Rule("rba", 3, "capsule"))
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    with pytest.raises(InputError, match="Triton kernels can't be used"):
+        route(torch.rand(1, 2, 3), torch.rand(2, 2, 3, 4), backend="triton")
+
+
+def test_it_is_compiled_once_and_a_compiler_that_fails_is_no_disaster(tmp_path, monkeypatch):
+    monkeypatch.setattr(native, "_cache", lambda: tmp_path / "cache")
+    first = native._built()
+    written = first.stat().st_mtime_ns
+    assert native._built() == first
+    assert first.stat().st_mtime_ns == written
+    assert [p.name for p in first.parent.iterdir()] == [first.name]
+    for compiler in ("false", "no-such-compiler"):
+        monkeypatch.setenv("CC", compiler)
+        assert native.library.__wrapped__() is None
+
+
+def test_rows_are_filled_up_to_registers():
+    assert [filled_up(J) for J in (2, 8, 9, 16, 33)] == [8, 8, 16, 16, 40]
