@@ -60,6 +60,14 @@ def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys):
     assert results["data"]["images"] == 20
     assert status("evaluate", run, "--limit", 10, *quick, "--json") == 0
     assert json.loads(capsys.readouterr().out)["clean"]["images"] == 10
+    assert status("audit", run, "--limit", 10, "--attack-steps", 1, "--eps", 0.1) == 0
+    assert "hidden capsules are gamma-capsules at eps 0.1" in capsys.readouterr().out
+    quick = ["--starts", 2, "--steps", 2, "--images", 20, "--trees", 1]
+    assert status("report", run, *quick) == 0
+    assert f"Open in a browser: {run / 'report.html'}" in capsys.readouterr().out
+    assert status("explain", run, *quick) == 0
+    assert (run / "explain" / "tree-1.svg").exists()
+    capsys.readouterr()
     assert status("train", "--resume", run, "--steps", 5, "--json") == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines[0]["step"] == 5

@@ -95,7 +95,7 @@ class Demo:
 
     out: Path = Path("runs/demo")
     """Folder for the two runs and the picture; a demo that is there is replaced."""
-    minutes: float = 1.5
+    minutes: float = 1.25
     """Length of the training under attack; the other network gets as many steps."""
     seed: int = 0
     """Seed of both trainings."""

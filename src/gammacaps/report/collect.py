@@ -183,7 +183,9 @@ def _generated(
     _say(
         f"Generating inputs that activate the {layer} capsules ({len(chosen)} of {total}, {starts} x {steps} steps) ..."
     )
-    found = activate_all(model, layer, chosen, starts=starts, steps=steps, best=min(5, starts), seed=config.seed)
+    penalty = config.class_penalty if layer == "class" else config.hidden_penalty
+    options: dict[str, Any] = {"starts": starts, "steps": steps, "best": min(5, starts), "penalty": penalty}
+    found = activate_all(model, layer, chosen, seed=config.seed, **options)
     return [Shown(j, one, features(one)) for j, one in zip(chosen, found, strict=True)], total
 
 

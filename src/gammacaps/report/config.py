@@ -1,5 +1,6 @@
 """What a report, or an explanation, is told. Free of torch, so that help is instant."""
 
+import math
 from dataclasses import dataclass
 
 from gammacaps.errors import InputError
@@ -17,6 +18,10 @@ class ReportConfig:
     """Random starts of each generated input; without it the paper's 60 on a GPU, and 10 on a CPU."""
     steps: int | None = None
     """Steps of each generated input; without it the paper's 1000 on a GPU, and 200 on a CPU."""
+    class_penalty: float = 1e-4
+    """Price on the brightness of class capsules' inputs, which leaves what does not matter dark; the paper's is 0."""
+    hidden_penalty: float = 1e-5
+    """The same for hidden capsules; this is the paper's."""
     capsules: int = 64
     """Capsules of a hidden layer to generate inputs for; of more, those that test images activate most."""
     trees: int = 3
@@ -39,6 +44,9 @@ class ReportConfig:
                 raise InputError(f"{name} must be at least 1, not {value}.")
         for name in ("trees", "seed"):
             if getattr(self, name) < 0:
+                raise InputError(f"{name} must be 0 or more, not {getattr(self, name)}.")
+        for name in ("class_penalty", "hidden_penalty"):
+            if not 0 <= getattr(self, name) < math.inf:
                 raise InputError(f"{name} must be 0 or more, not {getattr(self, name)}.")
         if self.eps is not None and not 0 <= self.eps <= 1:
             raise InputError(f"eps must be from 0 to 1, the range of a pixel, not {self.eps}.")

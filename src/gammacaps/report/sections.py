@@ -116,8 +116,8 @@ def classes(report: Report) -> Section | None:
         return Section("classes", title, missing(f"gammacaps report {report.run}"))
     intro = paragraphs(
         "Each left picture began as noise and was changed, step by step, until the capsule of that class became as "
-        "long as it would. Nothing else was asked of it: no training image, and no rule of what a picture should "
-        "look like.",
+        "long as it would. Little else was asked of it: no training image, no rule of what a picture should look "
+        "like, only a small price on every bright pixel, so that what does not matter stays dark.",
         "Where it resembles the training image beside it, the capsule goes by what people would go by. Where it "
         "looks like noise, so does what the network goes by.",
     )
@@ -151,8 +151,7 @@ def hidden(report: Report) -> Section | None:
         return None
     intro = paragraphs(
         "Between the image and the classes stand hidden capsules, which stand for parts that several classes may "
-        "share. Their pictures are made in the same way, with a small price on every bright pixel, so that only "
-        "what matters is bright.",
+        "share. Their pictures are made in the same way.",
         "Below each are the classes that its picture activates most: the ones it serves. A capsule that stays "
         "short whatever the picture is dead, and plays no part.",
     )

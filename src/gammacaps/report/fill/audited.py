@@ -26,8 +26,8 @@ def audit(found: dict[str, Any]) -> Audit:
         ),
     )
     notes = (
-        f"Rho and gamma are of the classes that the capsule goes with. The best gamma, at eps {radius}, is of "
-        "whichever classes it serves best under attack: a gamma-capsule is one where it is above 0.",
+        "Rho and gamma are of the classes that the capsule goes with: a gamma-capsule is one whose gamma is above 0. "
+        f"The best gamma, at eps {radius}, is of whichever classes it would serve best under attack, often fewer.",
         "Gamma is an upper bound, since a stronger attack might find worse changes: that a capsule is non-robust is "
         "shown, that it is a gamma-capsule is only not refuted.",
     )
