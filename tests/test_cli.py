@@ -1,3 +1,4 @@
+import functools
 import json
 import subprocess
 import sys
@@ -146,16 +147,14 @@ def test_data_says_what_there_is(capsys, monkeypatch):
 
 
 def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(
+    small = functools.partial(
         run_demo,
-        "__kwdefaults__",
-        {
-            "evaluation": EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=20, device="cpu", checks=False),
-            "checked": EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=10, device="cpu", checks=False),
-            "audit": AuditConfig(limit=10, taus=(), attack_steps=1, device="cpu"),
-            "report": ReportConfig(starts=2, steps=2, images=20, trees=1, device="cpu"),
-        },
+        evaluation=EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=20, device="cpu", checks=False),
+        checked=EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=10, device="cpu", checks=False),
+        audit=AuditConfig(limit=10, taus=(), attack_steps=1, device="cpu"),
+        report=ReportConfig(starts=2, steps=2, images=20, trees=1, device="cpu"),
     )
+    monkeypatch.setattr("gammacaps.demo.run_demo", small)
     assert status("demo", "--out", tmp_path / "demo", "--minutes", 0.03) == 0
     out = capsys.readouterr().out
     assert "right under PGD-40 eps 0.1" in out
