@@ -28,7 +28,7 @@ EPS = 0.1
 HOW = {"under attack": "under attack", "standard": "on clean images"}
 EVALUATION = EvaluateConfig(attacks=("paper",), eps=(0.05, EPS), limit=200, device="cpu", checks=False)
 # Of the network trained under attack alone, and of fewer images, so that all of it takes minutes.
-CHECKED = EvaluateConfig(eps=(EPS,), limit=60, device="cpu")
+CHECKED = EvaluateConfig(eps=(EPS,), sweep=(0.02, 0.05, 0.1, 0.15, 0.2, 0.3), limit=60, device="cpu")
 AUDIT = AuditConfig(limit=60, device="cpu")
 REPORT = ReportConfig(images=500, device="cpu")
 

@@ -1,13 +1,10 @@
 """The curves of an audit: which kinds of capsules there are, over the attack's radius and over the threshold."""
 
-import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gammacaps.audit.table import run_name
 from gammacaps.audit.verdict import DEAD, GAMMA, KINDS, NON_ROBUST, NOT_USEFUL
-from gammacaps.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,13 +20,6 @@ def over_eps(audits: Sequence[dict[str, Any]]) -> "Figure":
 def over_tau(audits: Sequence[dict[str, Any]]) -> "Figure":
     """How many capsules are of each kind as the threshold of being active grows, a panel for each audit."""
     return _curves(audits, "tau", "active: longer than tau", "eps")
-
-
-def write_picture(path: Path, figure: "Figure") -> None:
-    """Writes a PNG, whole or not at all."""
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=150, metadata={"Software": None})
-    write_whole(path, content.getvalue())
 
 
 def _curves(audits: Sequence[dict[str, Any]], over: str, label: str, fixed: str) -> "Figure":

@@ -6,10 +6,11 @@ from typing import Any
 
 from gammacaps.audit.audit import audit
 from gammacaps.audit.config import AuditConfig
-from gammacaps.audit.picture import over_eps, over_tau, write_picture
+from gammacaps.audit.picture import over_eps, over_tau
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
-from gammacaps.files import write_json
+from gammacaps.evaluation.run import trained_steps
+from gammacaps.files import write_figure, write_json
 from gammacaps.lines import Lines
 from gammacaps.models import load
 from gammacaps.models.stored import read_config
@@ -26,8 +27,9 @@ def audit_run(run: Path, config: AuditConfig, *, quiet: bool = False) -> dict[st
     if not config.eps and training.get("eps"):
         config = dataclasses.replace(config, eps=(training["eps"] / 2, training["eps"]))
     about = {"run": str(run), "model": stored["model"], "trained_under_attack": training.get("robust")}
+    about["trained_steps"] = trained_steps(run)
     results = {**about, **audit(load(run), data, config, Lines(quiet, "pairs of image and capsule"))}
     write_json(run / "audit.json", results)
-    write_picture(run / "audit-eps.png", over_eps([results]))
-    write_picture(run / "audit-tau.png", over_tau([results]))
+    write_figure(run / "audit-eps.png", over_eps([results]))
+    write_figure(run / "audit-tau.png", over_tau([results]))
     return results

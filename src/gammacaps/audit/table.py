@@ -101,6 +101,9 @@ def _capsule(row: dict[str, Any], classes: list[str], radii: int) -> str:
     if row["gamma"] is None:
         return line
     line += f": {', '.join(classes[n] for n in row['classes'])}"
+    low, high = row["gamma_interval"]
+    if row["kind"] == GAMMA and low <= 0:
+        line += f" (uncertain: gamma from {low:.2f} to {high:.2f})"
     if row["kind"] == NON_ROBUST and row["gamma_any"] > 1e-9:
         line += f" (but {row['gamma_any']:.2f} for {', '.join(classes[n] for n in row['gamma_any_classes'])})"
     return line
