@@ -61,6 +61,12 @@ def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys):
     assert results["data"]["images"] == 20
     assert status("evaluate", run, "--limit", 10, *quick, "--json") == 0
     assert json.loads(capsys.readouterr().out)["clean"]["images"] == 10
+    transfer = ["--attacks", "transfer", "--eps", 0.1, "--no-checks", "--limit", 10, "--json"]
+    for _ in range(2):  # the second time with the network that was kept
+        assert status("evaluate", run, *transfer) == 0
+        (row,) = json.loads(capsys.readouterr().out)["attacks"]
+        assert (row["attack"], row["complete"]) == ("transfer", True)
+    assert len(list((run / "evaluation").glob("cnn-*/model.safetensors"))) == 1
     assert status("audit", run, "--limit", 10, "--attack-steps", 1, "--eps", 0.1) == 0
     assert "hidden capsules are gamma-capsules at eps 0.1" in capsys.readouterr().out
     quick = ["--starts", 2, "--steps", 2, "--images", 20, "--trees", 1]

@@ -1,17 +1,22 @@
 """Attacks image by image: the worst case, and going on where an evaluation stopped."""
 
+import copy
+import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
+import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.evaluation import measure as measuring
 from gammacaps.evaluation.config import ATTACKS, SUITES, EvaluateConfig
 from gammacaps.evaluation.measure import Measured, rows, worst
 from gammacaps.evaluation.robustness import robustness
 from gammacaps.evaluation.specs import Kind, Spec, specs_for
-from gammacaps.evaluation.store import Store, fingerprint
+from gammacaps.evaluation.store import Store, fingerprint, identity
+from gammacaps.evaluation.table import shown, title
 
 
 class Linear(torch.nn.Module):
@@ -98,9 +103,9 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(tmp_path, monkeypa
     calls = counted(monkeypatch)
     calls.append("stop")
     with pytest.raises(KeyboardInterrupt):
-        robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="w"))
+        robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="w", data="d"))
     calls.clear()
-    again = robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="w"))
+    again = robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="w", data="d"))
     assert sum(n for _, n in calls) == 8 * len(images) - 2 * QUICK.batch  # two batches were done before
     calls.clear()
     for one, other in ((whole, again), (again, whole)):
@@ -108,11 +113,11 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(tmp_path, monkeypa
         assert one["worst"] == other["worst"]
     # Adding an attack, or images, repeats nothing.
     more = EvaluateConfig(attacks=(*QUICK.attacks, "pgd-dlr"), eps=QUICK.eps, batch=16, checks=False)
-    robustness(model, images, labels, more, store=Store(tmp_path / "kept", weights="w"))
+    robustness(model, images, labels, more, store=Store(tmp_path / "kept", weights="w", data="d"))
     assert {name for name, _ in calls} == {"pgd-dlr"}
     calls.clear()
     # Other weights: nothing of it counts.
-    robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="other"))
+    robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="other", data="d"))
     assert sum(n for _, n in calls) == 8 * len(images)
 
 
@@ -122,11 +127,13 @@ def strip(row):
 
 def test_images_added_later_repeat_nothing(tmp_path, monkeypatch):
     model, images, labels = examples()
-    store = Store(tmp_path / "kept")
+    store = Store(tmp_path / "kept", weights="w", data="d")
     some = torch.arange(0, 40, 2)
     robustness(model, images[some], labels[some], QUICK, places=some, store=store)
     calls = counted(monkeypatch)
-    robustness(model, images, labels, QUICK, places=torch.arange(40), store=Store(tmp_path / "kept"))
+    robustness(
+        model, images, labels, QUICK, places=torch.arange(40), store=Store(tmp_path / "kept", weights="w", data="d")
+    )
     assert sum(n for _, n in calls) == 8 * 20
 
 
@@ -145,20 +152,21 @@ def test_out_of_time_says_so_and_its_figures_are_of_the_images_done(monkeypatch)
 
 def test_a_broken_store_is_one_sentence(tmp_path):
     model, images, labels = examples()
-    robustness(model, images, labels, QUICK, store=Store(tmp_path))
+    robustness(model, images, labels, QUICK, store=Store(tmp_path, weights="w", data="d"))
     path = next(tmp_path.glob("pgd-eps0.02*.json"))
     path.write_text(path.read_text()[:40])
     with pytest.raises(InputError, match="is broken: delete it"):
-        robustness(model, images, labels, QUICK, store=Store(tmp_path))
+        robustness(model, images, labels, QUICK, store=Store(tmp_path, weights="w", data="d"))
 
 
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Kind(2, capsules=True, logits=False), ["pgd-dlr was left out: its loss needs 3", "apgd-t was left out"]),
-        (Kind(3, capsules=True, logits=False), ["apgd-t was left out: its loss needs 4 classes and the network has 3"]),
-        (Kind(5, capsules=False, logits=True), ["vote was left out: the network has no capsules"]),
-        (Kind(100, capsules=True, logits=False), []),
+        (Kind(2, capsules=True, other="net"), ["pgd-dlr was left out: its loss needs 3", "apgd-t was left out"]),
+        (Kind(3, capsules=True, other="net"), ["apgd-t was left out: its loss needs 4 classes and the network has 3"]),
+        (Kind(5, capsules=False, other="net"), ["vote was left out: the network has no capsules"]),
+        (Kind(100, capsules=True, other="net"), []),
+        (Kind(10, capsules=True), ["transfer was left out: there is no other network"]),
     ],
 )
 def test_what_can_t_run_is_said_and_the_rest_goes_on(kind, words):
@@ -169,7 +177,7 @@ def test_what_can_t_run_is_said_and_the_rest_goes_on(kind, words):
     for sentence, start in zip(skipped, words, strict=True):
         assert start in sentence
     losses = {spec.attack: spec.loss for spec in specs}
-    assert losses["pgd-ce"] == ("ce" if kind.logits else "ce-log")
+    assert losses["pgd-ce"] == ("ce-log" if kind.capsules else "ce")
 
 
 @pytest.mark.parametrize(("classes", "left_out"), [(2, 3), (5, 1), (100, 1)])
@@ -190,11 +198,12 @@ def test_networks_of_few_and_many_classes_are_evaluated(classes, left_out):
 def test_suites_name_known_attacks_in_order_and_grey_joins_from_one_half_on():
     for names in SUITES.values():
         assert [name for name in ATTACKS if name in names] == list(names)
-    config = EvaluateConfig(attacks=("paper", "noise"))
+    config, kind = EvaluateConfig(attacks=("paper", "noise")), Kind(10, capsules=True)
     assert config.named_attacks() == ("noise", "fgsm", "pgd")
-    kind = Kind(10, capsules=True, logits=False)
-    assert [s.attack for s in specs_for(kind, config, 0.5)[0]] == ["noise", "fgsm", "pgd", "grey"]
-    assert "grey" not in [s.attack for s in specs_for(kind, config, 0.49)[0]]
+    assert [s.attack for s in specs_for(kind, config, 0.5)[0]] == ["noise", "fgsm", "pgd"]
+    standard = EvaluateConfig(attacks=("standard",))
+    assert specs_for(kind, standard, 0.5)[0][-1].attack == "grey"
+    assert "grey" not in [s.attack for s in specs_for(kind, standard, 0.49)[0]]
 
 
 def test_a_key_and_a_fingerprint_change_with_what_they_stand_for():
@@ -205,9 +214,41 @@ def test_a_key_and_a_fingerprint_change_with_what_they_stand_for():
     assert fingerprint(a) != fingerprint(a.view(4, 3))
 
 
+def test_the_whole_of_autoattack_is_what_autoattack_itself_gives():
+    auto = pytest.importorskip("pyautoattack")
+    model, images, labels = examples(classes=5, count=21)
+    config = EvaluateConfig(attacks=("autoattack",), eps=(0.035,), batch=8, checks=False)
+    results = robustness(model, images, labels, config)
+    itself = auto.AutoAttack(model, eps=0.035, seed=0)
+    itself.apgd_targeted.n_target_classes = itself.fab.n_target_classes = 4
+    attacked, _ = itself.run_standard_evaluation(images, labels, batch_size=8)
+    kept = int((model(attacked).argmax(1) == labels).sum())
+    assert results["worst"][0]["correct"] == kept
+    assert 0 < kept < len(images)
+    assert [r["attack"] for r in shown(results["attacks"])] == ["autoattack"]
+    part = robustness(model, images, labels, dataclasses.replace(config, attacks=("apgd-ce",)))
+    assert [title(r) for r in shown(part["attacks"])] == ["AutoAttack's APGD-CE eps 0.035"]
+
+
+def test_an_eps_given_twice_is_measured_once():
+    model, images, labels = examples(count=5)
+    results = robustness(model, images, labels, dataclasses.replace(QUICK, eps=(0.05, 0.05)))
+    assert len(results["attacks"]) == 4
+
+
+def test_a_network_s_identity_is_its_weights_and_its_configuration():
+    small = {"filters": 4, "primary_types": 2, "hidden": (3,), "decoder": ()}
+    first, second = (gammacaps.create("small", iterations=r, **small) for r in (3, 2))
+    second.load_state_dict(first.state_dict())
+    assert identity(first) != identity(second)
+    assert identity(first) == identity(copy.deepcopy(first))
+    with pytest.raises(InputError, match="needs the fingerprints"):
+        Store(Path("somewhere"))
+
+
 def test_the_store_holds_plain_json(tmp_path):
     model, images, labels = examples(count=5)
-    robustness(model, images, labels, QUICK, store=Store(tmp_path))
+    robustness(model, images, labels, QUICK, store=Store(tmp_path, weights="w", data="d"))
     entry = json.loads(next(tmp_path.glob("fgsm-eps0.05*.json")).read_text())
     assert entry["attack"]["eps"] == 0.05
     assert set(entry["predicted"]) == {"0", "1", "2", "3", "4"}

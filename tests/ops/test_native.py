@@ -1,14 +1,21 @@
 """Routing by compiled code against the formulas in float64, and the plain backend's own error as the measure."""
 
+import os
+import platform
+import shutil
+
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from gammacaps.errors import InputError
 from gammacaps.ops import native, reference, route
 from gammacaps.ops.adjoint import Routing, Rule
 from gammacaps.ops.native.routing import NativeRouting, filled_up, why_not_native
 
-pytestmark = pytest.mark.skipif(native.library() is None, reason="there is no C compiler")
+pytestmark = pytest.mark.skipif(
+    shutil.which(os.environ.get("CC", "cc")) is None or platform.system() != "Linux", reason="there is no C compiler"
+)
 
 SIZES = [  # B I J d D iterations
     (57, 40, 16, 8, 8, 3),  # two registers of parents, the small preset's sizes
@@ -111,7 +118,8 @@ def test_one_image_s_result_does_not_change_with_its_batch_or_the_threads():
 def test_a_graph_can_be_used_twice_and_differentiated_twice():
     (poses, weight, bias), _ = example((2, 7, 4, 3, 5, 3), zeros=False)
     leaf = poses.requires_grad_()
-    v = route(leaf, weight, bias).poses
+    turned = leaf.transpose(0, 1).contiguous().transpose(0, 1)  # in another order in memory
+    v = route(turned, weight, bias).poses
     first, second = (torch.autograd.grad(v.sum(), leaf, retain_graph=True)[0] for _ in range(2))
     assert first.equal(second)
     (again,) = torch.autograd.grad(v.sum(), leaf, create_graph=True)
@@ -138,12 +146,18 @@ def test_zeros_and_what_is_not_a_number():
 
 
 def test_where_it_can_t_run(monkeypatch):
-    cpu = torch.device("cpu")
-    assert why_not_native(cpu, torch.float32, Rule("sda", 3, "capsule")) is None
-    assert "float32 on a CPU" in why_not_native(cpu, torch.float64, Rule("sda", 3, "capsule"))
-    assert "over the batch" in why_not_native(cpu, torch.float32, Rule("sda", 3, "batch"))
+    poses, weight, how = torch.rand(1, 2, 3), torch.rand(2, 2, 3, 4), Rule("sda", 3, "capsule")
+    assert why_not_native(poses, weight, torch.float32, how) is None
+    assert "float32 on a CPU" in why_not_native(poses, weight, torch.float64, how)
+    assert "over the batch" in why_not_native(poses, weight, torch.float32, Rule("sda", 3, "batch"))
+    assert "at most 4096 parents" in why_not_native(poses, torch.rand(2, 5000, 3, 4), torch.float32, how)
+    with FakeTensorMode() as mode:
+        fake = mode.from_tensor(poses)
+    assert "plain tensors" in why_not_native(fake, weight, torch.float32, how)
+    empty = route(torch.rand(2, 3, 0), torch.rand(3, 8, 0, 4))
+    assert (empty.poses == 0).all()
     monkeypatch.setattr("gammacaps.ops.native.routing.library", lambda: None)
-    assert "C compiler" in why_not_native(cpu, torch.float32, Rule("rba", 3, "capsule"))
+    assert "C compiler" in why_not_native(poses, weight, torch.float32, how)
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(InputError, match="Triton kernels can't be used"):
         route(torch.rand(1, 2, 3), torch.rand(2, 2, 3, 4), backend="triton")

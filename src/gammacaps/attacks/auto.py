@@ -82,7 +82,9 @@ def _part(model: Classifier, eps: float, part: str, seed: int, queries: int, cla
 def _random_state_kept() -> Iterator[None]:
     """AutoAttack seeds the process's own generators; outside nothing shall notice."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
-    with torch.random.fork_rng():
-        yield
-    np.random.set_state(numpy_state)  # noqa: NPY002
-    random.setstate(python_state)
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)

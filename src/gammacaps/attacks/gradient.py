@@ -107,7 +107,7 @@ def pgd(
                 points = points.detach().requires_grad_()
                 with torch.enable_grad():
                     value, broken = rate(points, goal[alive])
-                    (gradient,) = torch.autograd.grad(value.sum(), points)
+                    gradient = _gradient(value, points)
                 points = points.detach()
                 if until_broken and broken.any():
                     result[alive[broken]] = points[broken]
@@ -131,6 +131,14 @@ def pgd(
                 if len(alive) == 0:
                     return result
     return result
+
+
+def _gradient(value: Tensor, points: Tensor) -> Tensor:
+    """Of the loss at the points; zero where the classifier hands none on."""
+    if not value.requires_grad:
+        return torch.zeros_like(points)
+    (gradient,) = torch.autograd.grad(value.sum(), points, materialize_grads=True)
+    return gradient
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ def noise(
     check_images(images, labels)
     if draws < 1:
         raise InputError(f"Random noise needs at least 1 draw, not {draws}.")
-    ball = LinfBall(images, eps)
+    ball, labels = LinfBall(images, eps), labels.long()
     result, worst = images.clone(), margin(model(images), labels)
     for draw in range(draws):
         points = ball.start(generator)

@@ -1,10 +1,12 @@
 """The vote attack on capsule networks (Gu, Wu and Tresp, 2021): a surrogate whose routing is the mean of the votes."""
 
+import copy
 import dataclasses
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.errors import InputError
 from gammacaps.models import CapsuleModel, GammaCapsNet, MatrixCapsNet
+from gammacaps.nn import MatrixCapsules, RoutedCapsules
 
 
 def vote_surrogate(model: Classifier) -> CapsuleModel:
@@ -14,11 +16,12 @@ def vote_surrogate(model: Classifier) -> CapsuleModel:
     votes, on the scale (I/J) that the layer above has learned. An attack on it need not pass through the couplings,
     whose gradients may be small or point nowhere.
     """
-    if isinstance(model, GammaCapsNet):
-        surrogate: CapsuleModel = GammaCapsNet(dataclasses.replace(model.config, iterations=1))
-    elif isinstance(model, MatrixCapsNet):
-        surrogate = MatrixCapsNet(dataclasses.replace(model.config, iterations=1))
-    else:
+    if not isinstance(model, GammaCapsNet | MatrixCapsNet):
         raise InputError(f"A {type(model).__name__} has no votes: the vote attack takes a capsule network.")
-    surrogate.load_state_dict(model.state_dict(keep_vars=True), assign=True)
-    return surrogate.train(model.training)
+    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    surrogate = copy.deepcopy(model, shared)
+    surrogate.config = dataclasses.replace(model.config, iterations=1)
+    for layer in surrogate.routed:
+        assert isinstance(layer, RoutedCapsules | MatrixCapsules)
+        layer.iterations = 1
+    return surrogate

@@ -29,15 +29,11 @@ def evaluate(
     store: Store | None = None,
 ) -> dict[str, Any]:
     """All figures of a network on a test set, as the plain values of results.json; see `robustness`."""
+    check_fit(model, data)
     device = pick_device(config.device)
     model = model.to(device).eval()
     places = balanced_places(data, config.limit)
     images, labels = data.images[places].to(device), data.labels[places].to(device)
-    if tuple(images.shape[1:]) != model.config.image_shape or len(data.class_names) != model.config.classes:
-        raise InputError(
-            f"The network takes images of shape {model.config.image_shape} in {model.config.classes} classes, but "
-            f"{data.name} has {tuple(images.shape[1:])} in {len(data.class_names)}: evaluate it on data like its own."
-        )
     started = time.monotonic()
     predicted, structure = look(model, images, labels, config.batch, report)
     figures = robustness(model, images, labels, config, other=other, places=places, store=store, report=report)
@@ -52,6 +48,16 @@ def evaluate(
         "machine": describe_machine(config.device),
         "seconds": round(time.monotonic() - started, 1),
     }
+
+
+def check_fit(model: Model, data: DataSet) -> None:
+    """A network can be evaluated only on images and classes like its own."""
+    shape = tuple(data.images.shape[1:])
+    if shape != model.config.image_shape or len(data.class_names) != model.config.classes:
+        raise InputError(
+            f"The network takes images of shape {model.config.image_shape} in {model.config.classes} classes, but "
+            f"{data.name} has {shape} in {len(data.class_names)}: evaluate it on data like its own."
+        )
 
 
 def balanced(data: DataSet, limit: int | None) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.interval import share
 from gammacaps.evaluation.measure import Report, Task, measure, rows, worst
 from gammacaps.evaluation.specs import Kind, Spec, specs_for, sweep_specs
-from gammacaps.evaluation.store import Store
+from gammacaps.evaluation.store import Store, identity
 from gammacaps.models import GammaCapsNet, MatrixCapsNet
 
 PAPER_EPS = (0.1, 0.3, 0.5)
@@ -47,14 +47,11 @@ def robustness(
     deadline = float("inf") if config.minutes is None else started + 60 * config.minutes
     task = Task(model, images, labels, places, correct, config.batch, store or Store(), other, deadline)
     capsules = isinstance(model, GammaCapsNet | MatrixCapsNet)
-    kind = Kind(scores.shape[1], capsules, logits=bool((scores < 0).any()))
+    kind = Kind(scores.shape[1], capsules, None if other is None else identity(other))
     specs: list[Spec] = []
     skipped: list[str] = []
-    for eps in PAPER_EPS if config.eps is None else config.eps:
+    for eps in dict.fromkeys(PAPER_EPS if config.eps is None else config.eps):
         chosen, left_out = specs_for(kind, config, eps)
-        if other is None and any(spec.attack == "transfer" for spec in chosen):
-            chosen = [spec for spec in chosen if spec.attack != "transfer"]
-            left_out.append("transfer was left out: no other network was given.")
         specs += chosen
         skipped += [words for words in left_out if words not in skipped]
     found = measure(task, specs, report)
@@ -67,7 +64,9 @@ def robustness(
         "skipped": skipped,
         "complete": all(bool(one.done.all()) for one in (*found, *curve)),
     }
-    if config.checks and found and time.monotonic() < deadline:
+    in_time = time.monotonic() < deadline
+    result["complete"] = result["complete"] and (in_time or not config.checks)
+    if config.checks and found and in_time:
         report("checks", 0, len(images))
         checks = all_checks(model, images, labels, correct, found, curve, seed=config.seed)
         result |= {"checks": [dataclasses.asdict(check) for check in checks], "verdict": verdict(checks)}

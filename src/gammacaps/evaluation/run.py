@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from gammacaps.data import load_set
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.evaluate import evaluate
+from gammacaps.evaluation.evaluate import check_fit, evaluate
 from gammacaps.evaluation.robustness import PAPER_EPS
-from gammacaps.evaluation.store import Store, fingerprint
+from gammacaps.evaluation.store import Store, fingerprint, identity
 from gammacaps.files import write_json
 from gammacaps.lines import Lines
 from gammacaps.models import Model, load
@@ -34,15 +35,15 @@ def evaluate_run(run: Path, config: EvaluateConfig, *, quiet: bool = False) -> d
     data = load_set(name, "test", data_dir=data_dir, size=size)
     config = dataclasses.replace(config, eps=radii(config, training), data=name)
     model = load(run)
-    store = Store(
-        run / FOLDER, weights=fingerprint(*model.state_dict().values()), data=fingerprint(data.images, data.labels)
-    )
-    report = Lines(quiet)
-    other = None
-    if "transfer" in config.named_attacks():
-        other = transfer_network(run, model, name, data_dir, size, config, quiet)
+    check_fit(model, data)
+    data_print = fingerprint(data.images, data.labels)
+    store = Store(run / FOLDER, weights=identity(model), data=data_print)
     try:
-        results = evaluate(model, data, config, report, other=other, store=store)
+        other = None
+        if "transfer" in config.named_attacks():
+            training_data = {"data": name, "data_dir": data_dir, "size": size, "device": config.device}
+            other = transfer_network(run / FOLDER / f"cnn-{data_print[:8]}", training_data, quiet)
+        results = evaluate(model, data, config, Lines(quiet), other=other, store=store)
     except KeyboardInterrupt:
         words = f"Stopped. What was measured is kept in {run / FOLDER}: the same command goes on from there."
         raise KeyboardInterrupt(words) from None
@@ -67,25 +68,14 @@ def radii(config: EvaluateConfig, training: dict[str, Any]) -> tuple[float, ...]
     return PAPER_EPS if config.attacks == ("paper",) or not eps else (float(eps),)
 
 
-def transfer_network(
-    run: Path, model: Model, data: str, data_dir: str | None, size: int | None, config: EvaluateConfig, quiet: bool
-) -> Model:
-    """A small CNN for the same task, which the attack "transfer" uses; trained at its first use and kept."""
-    folder = run / FOLDER / "cnn"
+def transfer_network(folder: Path, options: dict[str, Any], quiet: bool) -> Model:
+    """A small CNN for the same task, which the attack "transfer" uses; trained at its first use and kept whole."""
     if not folder.exists():
         if not quiet:
             print("Training a small CNN, whose attacked images are tried on the network ...", file=sys.stderr)
-        training = TrainConfig(
-            data=data,
-            data_dir=data_dir,
-            size=size,
-            preset="cnn",
-            model=("filters=[16, 32]", "width=256"),
-            robust=False,
-            steps=250,
-            batch=64,
-            lr=1e-3,
-            device=config.device,
-        )
-        train(training, folder)
-    return load(folder, device=pick_device(config.device))
+        small: dict[str, Any] = {"preset": "cnn", "model": ("filters=[16, 32]", "width=256"), "robust": False}
+        training = TrainConfig(steps=250, batch=64, lr=1e-3, **small, **options)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+            train(training, Path(temporary) / "cnn")
+            (Path(temporary) / "cnn").rename(folder)
+    return load(folder, device=pick_device(options["device"]))

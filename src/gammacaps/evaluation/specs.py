@@ -23,7 +23,7 @@ assert tuple(AUTO.values()) == PARTS
 
 @dataclass(frozen=True)
 class Spec:
-    """One attack at one radius. What it gives an image depends on these numbers alone."""
+    """One attack at one radius. What it gives an image depends on these numbers, and its random start on the batch."""
 
     attack: str
     eps: float
@@ -33,6 +33,7 @@ class Spec:
     loss: str | None = None
     seed: int = 0
     after: tuple[str, ...] = ()  # attacks whose broken images it leaves alone, as AutoAttack's parts do
+    surrogate: str | None = None  # the fingerprint of the network that "transfer" attacks
 
     @property
     def key(self) -> str:
@@ -42,7 +43,10 @@ class Spec:
 
     def row(self) -> dict[str, Any]:
         """What identifies it in results.json."""
-        return {"norm": "linf", **{k: v for k, v in dataclasses.asdict(self).items() if k not in ("seed", "after")}}
+        return {
+            "norm": "linf",
+            **{k: v for k, v in dataclasses.asdict(self).items() if k not in ("seed", "after", "surrogate")},
+        }
 
 
 def sweep_specs(config: EvaluateConfig) -> list[Spec]:
@@ -55,8 +59,8 @@ class Kind:
     """What attacks must know of a classifier."""
 
     classes: int
-    capsules: bool  # whether it has votes to attack
-    logits: bool  # whether scores can be negative, so that they are no lengths
+    capsules: bool  # whether it has votes to attack, and scores that are lengths
+    other: str | None = None  # the fingerprint of another network for the same task, where there is one
 
 
 def specs_for(kind: Kind, config: EvaluateConfig, eps: float) -> tuple[list[Spec], list[str]]:
@@ -80,20 +84,23 @@ def specs_for(kind: Kind, config: EvaluateConfig, eps: float) -> tuple[list[Spec
         elif attack == "pgd":
             spec = Spec(attack, eps, config.attack_steps, config.attack_step, config.restarts, config.attack_loss, seed)
         elif attack == "pgd-ce":
-            spec = Spec(attack, eps, loss="ce" if kind.logits else "ce-log", **long)
+            spec = Spec(attack, eps, loss="ce-log" if kind.capsules else "ce", **long)
         elif attack == "pgd-dlr":
             reason = None if kind.classes > 2 else f"its loss needs 3 classes and the network has {kind.classes}"
             spec = Spec(attack, eps, loss="dlr", **long)
         elif attack == "vote":
             reason = None if kind.capsules else "the network has no capsules, and so no votes"
             spec = Spec(attack, eps, loss="margin", **long)
-        else:  # pgd-margin, and transfer: the same on another network
+        elif attack == "transfer":
+            reason = None if kind.other is not None else "there is no other network for this task"
+            spec = Spec(attack, eps, loss="margin", surrogate=kind.other, **long)
+        else:
             spec = Spec(attack, eps, loss="margin", **long)
         if reason is None:
             specs.append(spec)
         else:
             skipped.append(f"{attack} was left out: {reason}.")
-    if eps >= 0.5 and specs:
+    if eps >= 0.5 and {"standard", "strong"} & set(config.attacks):
         specs.append(Spec("grey", eps))
     return specs, skipped
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from gammacaps.attacks.gradient import Classifier
 from gammacaps.errors import InputError
 from gammacaps.evaluation.specs import Spec
 from gammacaps.files import read_json, write_json
@@ -16,10 +17,14 @@ class Store:
     """Per attack: the class that each attacked image was taken for, by the image's place in the test set.
 
     A file a spec under `folder`; without a folder it forgets everything at the end. What was measured with other
-    weights is not used, and is replaced.
+    weights (their fingerprint is `weights`) is not used, and is replaced; each data set has files of its own.
     """
 
     def __init__(self, folder: Path | None = None, *, weights: str = "", data: str = "") -> None:
+        if folder is not None and not (weights and data):
+            raise InputError(
+                "A store on disk needs the fingerprints of the weights and of the data: see fingerprint()."
+            )
         self.folder, self.weights, self.data = folder, weights, data
         self.known: dict[str, dict[str, Any]] = {}
 
@@ -63,6 +68,15 @@ class Store:
     def _path(self, spec: Spec) -> Path:
         assert self.folder is not None
         return self.folder / f"{spec.key}-{self.data[:8]}.json"
+
+
+def identity(model: Classifier) -> str:
+    """A classifier's fingerprint: of its configuration and its weights with their names, where it has them."""
+    if not isinstance(model, nn.Module):
+        return "unknown"
+    weights = model.state_dict()
+    told = f"{type(model).__name__}{getattr(model, 'config', '')}{list(weights)}"
+    return hashlib.sha256(f"{told}{fingerprint(*weights.values())}".encode()).hexdigest()
 
 
 def fingerprint(*tensors: Tensor) -> str:

@@ -16,6 +16,10 @@ NAMES = {
     "square": "Square (black box)",
     "grey": "grey image",
     "autoattack": "AutoAttack",
+    "apgd-ce": "AutoAttack's APGD-CE",
+    "apgd-t": "AutoAttack's APGD-T",
+    "fab-t": "AutoAttack's FAB-T",
+    "auto-square": "AutoAttack's Square",
 }
 MARKS = {"pass": "ok  ", "warn": "WARN", "fail": "FAIL", "skip": "-   "}
 
@@ -51,12 +55,15 @@ def table(results: dict[str, Any]) -> str:
 
 def shown(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row an attack: AutoAttack's parts, each of which goes on where the one before it stopped, become one."""
-    rows: dict[tuple[str, float], dict[str, Any]] = {}
+    rows = []
     for row in attacks:
-        part = row["attack"] in SUITES["autoattack"]
-        name = "autoattack" if part else row["attack"]
-        rows[name, row["eps"]] = {**row, "attack": name, "steps": None, "restarts": 1} if part else row
-    return list(rows.values())
+        ran = [other for other in attacks if other["eps"] == row["eps"] and other["attack"] in SUITES["autoattack"]]
+        if row["attack"] not in SUITES["autoattack"] or len(ran) < len(SUITES["autoattack"]):
+            rows.append(row)
+        elif row is ran[-1]:
+            seconds = sum(other["seconds"] for other in ran)
+            rows.append({**row, "attack": "autoattack", "steps": None, "restarts": 1, "seconds": seconds})
+    return rows
 
 
 def title(row: dict[str, Any]) -> str:

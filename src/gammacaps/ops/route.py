@@ -53,7 +53,7 @@ def route(
         return _route_by_kernels(poses, weight, bias, rule, iterations, couplings, dtype)
     wide = torch.promote_types(dtype, torch.float32)
     how = Rule(rule, iterations, scale_over)
-    native = backend == "auto" and not plain_wanted() and why_not_native(poses.device, wide, how) is None
+    native = backend == "auto" and not plain_wanted() and why_not_native(poses, weight, wide, how) is None
     with torch.autocast(poses.device.type, enabled=False):
         given = (poses.to(wide), weight.to(wide), None if bias is None else bias.to(wide), how)
         if native:

@@ -30,12 +30,13 @@ def all_checks(
     radii = [m.spec.eps for m in found if 0 < m.spec.eps < 0.5]
     eps = max(radii, default=0.1)
     some, named = images[:: max(1, len(images) // PROBED)][:PROBED], labels[:: max(1, len(labels) // PROBED)][:PROBED]
-    checks = compare(found, curve, correct)
+    checks = compare(found, curve)
     here = [m for m in found if m.spec.eps == eps]
     if here:
-        stood = correct & ~torch.stack([m.broken for m in here]).any(0) & torch.stack([m.done for m in here]).all(0)
+        done = torch.stack([m.done for m in here]).all(0)
+        stood = correct & ~torch.stack([m.broken for m in here]).any(0) & done
         index = stood.nonzero().squeeze(1)[:PROBED]
-        drawn_from = round(len(images) * len(index) / max(1, int(stood.sum())))
+        drawn_from = round(int(done.sum()) * len(index) / max(1, int(stood.sum())))
         checks.append(longer(model, images[index], labels[index], eps, seed, drawn_from))
     checks.append(bound(model, some, named, seed))
     checks += gradients(model, some, named, eps, seed)

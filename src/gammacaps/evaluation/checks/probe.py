@@ -7,7 +7,7 @@ from gammacaps.attacks import LOSSES, frozen, pgd
 from gammacaps.attacks.balls import LinfBall
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.errors import InputError
-from gammacaps.evaluation.checks.check import Check, Verdict, graded, missed, percent
+from gammacaps.evaluation.checks.check import Check, graded, missed, percent
 
 
 def gradients(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: int) -> list[Check]:
@@ -22,16 +22,18 @@ def gradients(model: Classifier, images: Tensor, labels: Tensor, eps: float, see
         scores = model(points)
         right = scores.argmax(dim=1) == labels
         for name, loss in LOSSES.items():
-            try:
-                (gradient,) = torch.autograd.grad(
-                    loss(scores, labels).sum(), points, retain_graph=True, materialize_grads=True
-                )
-            except (InputError, RuntimeError) as error:
-                reason = str(error) if isinstance(error, InputError) else "the network gives no gradient at all"
-                verdict: Verdict = "skip" if isinstance(error, InputError) else "fail"
-                number = None if verdict == "skip" else 1.0
-                checks.append(Check(f"gradient-{name}", verdict, number, f"{reason.rstrip('.')}."))
+            if not scores.requires_grad:
+                checks.append(Check(f"gradient-{name}", "fail", 1.0, "The network gives no gradient at all."))
                 continue
+            if name == "ce-log" and (scores < 0).any():
+                checks.append(Check("gradient-ce-log", "skip", None, "The scores are no lengths."))
+                continue
+            try:
+                value = loss(scores, labels).sum()
+            except InputError as error:
+                checks.append(Check(f"gradient-{name}", "skip", None, f"{str(error).rstrip('.')}."))
+                continue
+            (gradient,) = torch.autograd.grad(value, points, retain_graph=True, materialize_grads=True)
             flat = gradient.flatten(1)[right]
             if len(flat) == 0:
                 return []

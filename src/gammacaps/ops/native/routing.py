@@ -4,17 +4,21 @@ import ctypes
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gammacaps.ops.adjoint import Rule, differentiable_gradient
 from gammacaps.ops.native import Shape, library
 from gammacaps.ops.reference import scale, squash
 
 
-def why_not_native(device: torch.device, dtype: torch.dtype, rule: Rule) -> str | None:
-    """Why the compiled code can't route here; None where it can."""
-    if device.type != "cpu" or dtype != torch.float32:
+def why_not_native(poses: Tensor, weight: Tensor, dtype: torch.dtype, rule: Rule) -> str | None:
+    """Why the compiled code can't route these poses (B, I, d) by this weight (I, J, d, D); None where it can."""
+    if poses.device.type != "cpu" or dtype != torch.float32:
         return "it is for float32 on a CPU"
+    if min(poses.shape[0], *weight.shape) < 1 or weight.shape[1] > MOST_PARENTS:
+        return f"it is for at least one of everything, and for at most {MOST_PARENTS} parents"
+    if type(poses) is not Tensor or type(weight) not in (Tensor, nn.Parameter):
+        return "it is for plain tensors, whose numbers lie in memory"
     if rule.name == "sda" and rule.scale_over != "capsule":
         return "it scales distances over each capsule, not over the batch"
     if torch.compiler.is_compiling():
@@ -24,6 +28,10 @@ def why_not_native(device: torch.device, dtype: torch.dtype, rule: Rule) -> str 
     return None
 
 
+# A capsule's rows of parents lie on the stack.
+MOST_PARENTS = 4096
+
+
 class NativeRouting(torch.autograd.Function):
     """poses (B I d), weight (I J d D), bias (J D) or None -> poses (B J D), couplings (B I J)."""
 
@@ -31,14 +39,13 @@ class NativeRouting(torch.autograd.Function):
     def forward(ctx: Any, poses: Tensor, weight: Tensor, bias: Tensor | None, rule: Rule) -> tuple[Tensor, Tensor]:
         B, I, d = poses.shape
         _, J, _, D = weight.shape
-        poses = poses.contiguous()
         rows = weight.transpose(1, 2).contiguous()  # I d J D: itself a view, as `RoutedCapsules` stores its weights
         r, P = rule.iterations, filled_up(J)
         u, ratio, sums = (poses.new_empty(shape) for shape in ((B, I, D, P), (B, I, P), (r, B, D, P)))
         couplings = poses.new_empty(B, I, J)
         ctx.rule, ctx.shape = rule, Shape(B, I, J, d, D, r, rule.name == "sda", scale(J), torch.get_num_threads())
         told = None if bias is None else bias.contiguous()
-        _call("forward", poses, rows, told, u, ratio, sums, couplings, ctx.shape)
+        _call("forward", poses.contiguous(), rows, told, u, ratio, sums, couplings, ctx.shape)
         ctx.save_for_backward(poses, weight, bias, rows, u, ratio, sums)
         ctx.set_materialize_grads(False)
         return squash(sums[-1, :, :, :J].transpose(1, 2)), couplings
@@ -55,10 +62,10 @@ class NativeRouting(torch.autograd.Function):
         J, r = weight.shape[1], len(sums)
         grad_v = poses.new_zeros(B, J, D) if grad_v is None else grad_v.contiguous()
         grad_c = None if grad_c is None else grad_c.contiguous()
-        grad_poses, by_sample = torch.empty_like(poses), torch.empty_like(sums[0])
+        grad_poses, by_sample = poses.new_empty(poses.shape), torch.empty_like(sums[0])
         grad_rows = torch.empty_like(rows) if ctx.needs_input_grad[1] else None
         memory = poses.new_empty(B, (2 * r + 1) * I * P + 2 * r * D * P)
-        given = (poses, rows, u, ratio, sums, grad_v, grad_c)
+        given = (poses.contiguous(), rows, u, ratio, sums, grad_v, grad_c)
         _call("backward", *given, grad_poses, grad_rows, by_sample, memory, ctx.shape)
         grad_bias = by_sample.sum(0)[:, :J].t() if ctx.needs_input_grad[2] else None  # J D
         return grad_poses, None if grad_rows is None else grad_rows.transpose(1, 2), grad_bias, None
