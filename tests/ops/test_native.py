@@ -170,6 +170,10 @@ def test_it_is_compiled_once_and_a_compiler_that_fails_is_no_disaster(tmp_path, 
     assert native._built() == first
     assert first.stat().st_mtime_ns == written
     assert [p.name for p in first.parent.iterdir()] == [first.name]
+    first.parent.chmod(0o777)  # somebody else could have put it there
+    assert native.library.__wrapped__() is None
+    first.parent.chmod(0o700)
+    assert native.library.__wrapped__() is not None
     for compiler in ("false", "no-such-compiler"):
         monkeypatch.setenv("CC", compiler)
         assert native.library.__wrapped__() is None

@@ -54,8 +54,11 @@ def _built() -> Path:
     source = (files(__package__) / SOURCE).read_bytes()
     told = f"{FLAGS}{Path(compiler).resolve()}{_processor()}".encode()
     path = _cache() / f"routing-{hashlib.sha256(source + told).hexdigest()[:16]}.so"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    status = path.parent.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise PermissionError(f"Others can write to {path.parent}, so nothing from there is run.")
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         # Processes may compile it at once: each under its own name, and the last one stays.
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             there = Path(folder) / path.name
