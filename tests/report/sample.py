@@ -24,7 +24,7 @@ from gammacaps.report.content import (
 )
 
 EVIL = '<script>document.title="broken"</script>'
-CLASSES = ("T-shirt", "Trouser", EVIL, 'a "quoted" & long name of a class of images')
+CLASSES = ("T-shirt", "Trouser", EVIL, 'a "quoted" & long | name of a class of images')
 
 
 def png(seed: int, height: int = 28, width: int = 28) -> bytes:
@@ -105,7 +105,7 @@ def full() -> Report:
                 "hidden 1",
                 (
                     *(capsule(f"Capsule {k}", 20 + k, 0.8, (CLASSES[k % 4], 0.7), (CLASSES[0], 0.2)) for k in range(6)),
-                    capsule("Capsule 6", 26, 0.02, note="dead: nothing activates it"),
+                    capsule("Capsule 6", 26, 0.02, note="nothing was found that activates it"),
                 ),
             ),
         ),
@@ -122,6 +122,7 @@ def full() -> Report:
         audit=Audit(
             "warn",
             "12 of 16 hidden capsules are gamma-capsules.",
+            0.3,
             (
                 Table(
                     "Every hidden capsule",

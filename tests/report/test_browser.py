@@ -2,9 +2,10 @@
 
 import pytest
 from browser import Watch, faults
-from sample import EVIL, full
+from sample import CLASSES, EVIL, full
 
 from gammacaps.report import Report, render
+from gammacaps.report.run import report_run
 
 SECTIONS = ("network", "scores", "checks", "strength", "classes", "hidden", "trees", "audit", "maps", "rerun")
 PHONE, DESK = {"width": 360, "height": 800}, {"width": 1280, "height": 900}
@@ -40,7 +41,10 @@ def opened(browser, address):
 
 
 def test_every_section_is_there_and_nothing_is_fetched_or_complained_of(opened, address):
-    page, watch = opened()
+    check_whole(*opened(), address)
+
+
+def check_whole(page, watch, address):
     assert page.eval_on_selector_all("main > section", "all => all.map(each => each.id)") == list(SECTIONS)
     assert page.eval_on_selector_all("nav a", "all => all.map(a => a.hash.slice(1))") == list(SECTIONS)
     broken = "all => all.filter(each => !each.complete || !each.naturalWidth || !each.alt).length"
@@ -126,6 +130,8 @@ def test_hidden_capsules_can_be_chosen_by_class(opened):
     page.locator("#gallery-0").select_option("Trouser")
     assert page.locator("#hidden .card:visible h4").all_inner_texts() == ["Capsule 1", "Capsule 5"]
     assert page.locator("#hidden [role=status]").inner_text() == "2 of 7"
+    page.locator("#gallery-0").select_option(CLASSES[3])  # has what lists are often joined by
+    assert page.locator("#hidden .card:visible h4").all_inner_texts() == ["Capsule 3"]
     page.locator("#gallery-0").select_option("")
     assert page.locator("#hidden .card:visible").count() == 7
 
@@ -149,4 +155,13 @@ def test_a_page_of_a_run_that_was_not_measured_is_whole_too(opened, tmp_path):
     assert page.evaluate(OVERFLOW) <= 0
     assert "gammacaps evaluate runs/mine" in page.locator("#scores").inner_text()
     assert watch.complaints == []
+    assert faults(page) == []
+
+
+def test_the_page_of_a_run_is_as_good_as_the_sample(opened, run, quick):
+    """All in one, for a run takes seconds to make."""
+    address = report_run(run, quick).as_uri()
+    page, watch = opened(PHONE, address)
+    check_whole(page, watch, address)
+    assert page.evaluate(OVERFLOW) <= 0
     assert faults(page) == []

@@ -52,6 +52,20 @@ def test_what_is_missing_says_how_to_make_it(part, section, command):
     assert f"Run <code>{command}</code>" in sections(render(replace(full(), **part)))[section]
 
 
+def test_a_run_s_name_is_quoted_for_the_shell():
+    page = render(replace(full(), run="my runs/mine", audit=None))
+    assert "Run <code>gammacaps audit &#x27;my runs/mine&#x27;</code>" in page
+
+
+def test_trees_and_the_audit_each_say_their_tau():
+    page = sections(render(replace(full(), tau=0.15)))
+    assert "capsules that are active, longer than 0.15," in page["trees"]
+    assert "when it is longer than tau = 0.3." in page["audit"]
+    assert re.findall("<dt>(.*?)</dt>", page["audit"]) == ["Gamma-capsule", "Non-robust", "Not useful", "Dead"]
+    assert "dead means longer than tau in none of them" in page["hidden"]
+    assert "dead" not in sections(render(replace(full(), audit=None)))["hidden"]
+
+
 def test_sections_that_nothing_fills_are_left_out():
     bare = sections(render(Report("A network", "runs/mine", "Nothing is known.")))
     assert list(bare) == ["network", "scores", "classes", "audit", "rerun"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,43 +11,25 @@ import torch
 import gammacaps
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
-from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.run import evaluate_run
 from gammacaps.models import to_config
 from gammacaps.models.stored import write_config, write_weights
-from gammacaps.report.collect import collect
+from gammacaps.report.collect import collect, last_line
 from gammacaps.report.config import ReportConfig
 from gammacaps.report.fill import report_of
-from gammacaps.report.fill.again import options
+from gammacaps.report.fill.again import commands, options
 from gammacaps.report.fill.audited import audit, kind_of
 from gammacaps.report.fill.capsules import layer
-from gammacaps.report.fill.figures import curve, number
+from gammacaps.report.fill.figures import curve, earlier, number, scores
+from gammacaps.report.fill.maps import filters_of
 from gammacaps.report.fill.trees import trees_of
+from gammacaps.report.fill.words import hardest, headline
 from gammacaps.report.page import render
-from gammacaps.report.run import explain_run, report_run
-from gammacaps.training import loop
-from gammacaps.training.config import TrainConfig
-
-QUICK = ReportConfig(starts=2, steps=2, trees=2, images=20, device="cpu")
-TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]")
+from gammacaps.report.run import NAMES, explain_run, files_of, report_run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A tiny network that was trained for a few steps under attack, and measured."""
-    folder = tmp_path_factory.mktemp("runs") / "tiny"
-    training = TrainConfig(model=TINY, batch=32, steps=3, eps=0.1, attack_steps=1, device="cpu", log_every=1)
-    loop.train(training, folder)
-    evaluation = EvaluateConfig(
-        attacks=("paper",), eps=(0.05, 0.1), limit=20, attack_steps=2, checks=False, device="cpu"
-    )
-    evaluate_run(folder, evaluation, quiet=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def found(run):
-    return collect(run, QUICK)
+def found(run, quick):
+    return collect(run, quick)
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +68,11 @@ def test_the_page_says_what_the_run_s_own_files_say(run, found, report):
     assert report.hidden[0].capsules[4].length == pytest.approx(length, abs=1e-6)
 
 
-def test_a_page_is_written_and_the_same_each_time(run, report):
-    path = report_run(run, QUICK)
+def test_a_page_is_written_and_the_same_each_time(run, quick, report):
+    path = report_run(run, quick)
     assert path == run / "report.html"
     page = path.read_text()
-    for section in ("network", "scores", "strength", "classes", "hidden", "trees", "maps", "rerun"):
+    for section in ("network", "scores", "strength", "classes", "hidden", "trees", "audit", "maps", "rerun"):
         assert f'<section id="{section}"' in page
     assert len(page) < 5_000_000
     assert render(report) == page
@@ -102,6 +85,69 @@ def test_the_commands_on_the_page_are_the_ones_that_made_it(run, report):
     assert "--attacks paper --eps 0.05 0.1" in evaluated
     assert "--limit 20" in evaluated
     assert "--no-checks" in evaluated
+    audited = "--limit 20 --tau 0.1 --taus 0.1 0.2 --eps 0.05 0.1 --attack-steps 1 --device cpu"
+    assert f"gammacaps audit {run} {audited}" in commands
+
+
+def test_the_price_on_brightness_stands_beside_the_paper_s(report):
+    fact = next(fact for fact in report.versions if fact.name == "Price on brightness")
+    assert (fact.value, fact.note) == ("0.0001 for classes, 1e-05 for hidden capsules", "the paper's: 0 and 1e-05")
+
+
+def test_training_by_the_clock_is_said_not_to_come_out_the_same(found):
+    def told(minutes):
+        train = found.stored["train"] | {"minutes": minutes}
+        return commands(replace(found, stored=found.stored | {"train": train}))[0].does
+
+    assert told(None) == "Train it again, with the same options"
+    assert told(12.0).endswith("the schedule follows the clock: this gives other weights and other figures")
+
+
+def test_figures_of_an_earlier_state_are_said_to_be_so(run, found, report):
+    assert found.results["trained_steps"] == found.last["step"] == 3
+    assert not any("earlier state" in note for note in (*report.scores.notes, *report.audit.notes))
+    later = replace(found, last=found.last | {"step": 1200})
+    words = "an earlier state: they were made after 3 steps of training, and the network now has 1,200."
+    assert words in scores(later, found.results).notes[0]
+    audited = found.audit | {"trained_steps": 3}
+    assert words in audit(audited, earlier(later, audited)).notes[0]
+    assert earlier(later, {}) == earlier(replace(found, last=None), audited) == ()
+
+
+def test_the_last_whole_line_of_the_log_counts(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    assert last_line(path) is None
+    path.write_bytes(b'{"step": 1}\n{"step": 2}\n{"st\xff')
+    assert last_line(path) == {"step": 2}
+    path.write_text("12\nbroken")
+    assert last_line(path) is None
+
+
+def attacked(attack, eps, accuracy, steps=None):
+    shown = {"attack": attack, "eps": eps, "accuracy": accuracy, "steps": steps, "restarts": 1}
+    return shown | {"loss": None, "interval": [0.1, 0.9], "seconds": 1.0}
+
+
+def test_the_headline_names_the_worst_case_of_a_strong_evaluation(found):
+    attacks = [
+        attacked("pgd", 0.1, 0.59, 40),
+        attacked("apgd-ce", 0.1, 0.6),
+        attacked("apgd-t", 0.1, 0.57),
+        attacked("fab-t", 0.1, 0.56),
+        attacked("auto-square", 0.1, 0.56),
+        attacked("pgd", 0.3, 0.1, 40),
+    ]
+    results = found.results | {"attacks": attacks, "worst": [{"eps": 0.1, "accuracy": 0.56, "interval": [0.4, 0.7]}]}
+    shown = headline(replace(found, results=results))[1]
+    assert (shown.name, shown.value) == ("right under attack, eps 0.1", "56.0%")
+    assert shown.note == "40.0 to 70.0; worst case of all attacks"
+    # Without a worst case AutoAttack's parts are one, whose figure is the last one's.
+    shown = headline(replace(found, results=results | {"worst": []}))[1]
+    assert (shown.value, shown.note) == ("56.0%", "10.0 to 90.0; AutoAttack")
+    # Where nothing was measured at the training's radius, the largest counts.
+    elsewhere = replace(found, stored=found.stored | {"train": found.stored["train"] | {"eps": 0.2}})
+    assert hardest(elsewhere, results)["eps"] == 0.3
+    assert hardest(found, results | {"attacks": [], "worst": []}) is None
 
 
 def test_options_are_written_as_a_shell_reads_them():
@@ -110,13 +156,14 @@ def test_options_are_written_as_a_shell_reads_them():
     assert options(values, defaults) == " --data 'my data.npz' --eps 0.1 0.25 --robust --no-checks"
 
 
-def test_explaining_writes_every_picture_and_its_numbers(run, found, monkeypatch):
+def test_explaining_writes_every_picture_and_its_numbers(run, found, quick, monkeypatch):
     monkeypatch.setattr("gammacaps.report.run.collect", lambda *_: found)  # as it is, to save the time
-    folder = explain_run(run, QUICK)
+    folder = explain_run(run, quick)
     names = {path.name for path in folder.iterdir()}
     assert {f"class-{k}.png" for k in range(10)} | {f"hidden-1-{k}.png" for k in range(6)} <= names
     capsules = json.loads((folder / "capsules.json").read_text())
     assert len(capsules["layers"]["class"]) == 10
+    assert (capsules["class_penalty"], capsules["hidden_penalty"]) == (1e-4, 1e-5)
     assert set(capsules["layers"]["hidden 1"][0]) >= {"capsule", "activation", "scores", "features", "picture"}
     for name in ("activation-map", "class-map", "coupling-map", "confusion", "filters", "reconstruction"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -127,11 +174,29 @@ def test_explaining_writes_every_picture_and_its_numbers(run, found, monkeypatch
     assert tree["clean"]["tau"] == 0.1
 
 
-def test_a_file_in_the_place_of_the_folder_is_named(found, monkeypatch, tmp_path):
+def test_explaining_again_leaves_nothing_of_before_but_other_files(found, quick, monkeypatch, tmp_path):
+    monkeypatch.setattr("gammacaps.report.run.collect", lambda *_: found)
+    every = files_of(found)
+    assert all(NAMES.fullmatch(name) for name in every)
+    fewer = {"tree-1.svg": b"new", "class-0.png": b"new"}
+    monkeypatch.setattr("gammacaps.report.run.files_of", lambda _: fewer)
+    folder = tmp_path / "explain"
+    folder.mkdir()
+    for name in (*every, "notes.txt", "hidden-2-07.png", "tree-10.json"):
+        (folder / name).write_text("old")
+    explain_run(tmp_path, quick)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        "tree-1.svg": "new",
+        "class-0.png": "new",
+        "notes.txt": "old",
+    }
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(found, quick, monkeypatch, tmp_path):
     monkeypatch.setattr("gammacaps.report.run.collect", lambda *_: found)
     (tmp_path / "explain").write_text("mine")
     with pytest.raises(InputError, match=r"explain can't be made a folder \(File exists\): move what is there"):
-        explain_run(tmp_path, QUICK)
+        explain_run(tmp_path, quick)
 
 
 def test_a_plain_network_has_a_page_without_capsules(tmp_path):
@@ -139,6 +204,23 @@ def test_a_plain_network_has_a_page_without_capsules(tmp_path):
     page = report_run(run, ReportConfig(data="fashion-mini", images=20, device="cpu")).read_text()
     assert re.findall(r'<section id="(\w+)"', page) == ["network", "scores", "maps", "rerun"]
     assert "How it was trained is not recorded." in page
+
+
+def test_a_network_whose_capsules_depend_on_neighbours_has_a_page_without_them(tmp_path):
+    tiny = {"filters": 8, "primary_types": 2, "hidden": (6,), "decoder": (16,)}
+    run = stored(tmp_path / "batch", "small", scale_over="batch", **tiny)
+    page = report_run(run, ReportConfig(data="fashion-mini", images=20, device="cpu")).read_text()
+    assert re.findall(r'<section id="(\w+)"', page) == ["network", "scores", "maps", "rerun"]
+    assert "Its capsules are not shown here: with scale_over=&#x27;batch&#x27;, what they say of an image" in page
+
+
+def test_filters_are_captioned_by_their_colours(found):
+    words = "The paper reports that training under attack concentrates them."
+    grey = filters_of(found).caption
+    assert grey.startswith("Vermillion is positive, blue negative. The largest tenth")
+    assert grey.endswith(words)
+    coloured = replace(found, filters=replace(found.filters, weights=torch.zeros(4, 3, 5, 5)))
+    assert filters_of(coloured).caption.startswith("Each filter is shown as a colour image: grey is 0. The largest")
 
 
 def test_matrix_capsules_are_shown_by_the_most_active(tmp_path):
@@ -157,10 +239,10 @@ def test_data_that_does_not_fit_is_named(run, tmp_path):
         collect(run, ReportConfig(data=str(small)))
 
 
-def test_a_run_that_does_not_name_its_data_asks_for_it(tmp_path):
+def test_a_run_that_does_not_name_its_data_asks_for_it(quick, tmp_path):
     run = stored(tmp_path / "bare", "small", filters=8, primary_types=2, hidden=(6,), decoder=())
     with pytest.raises(InputError, match="does not say what it was trained on: name a data set with --data"):
-        collect(run, QUICK)
+        collect(run, quick)
 
 
 def audited(gamma: int, others: int, single: float) -> dict:
@@ -175,7 +257,7 @@ def audited(gamma: int, others: int, single: float) -> dict:
             "active": 0.0 if kind == "dead" else 0.25,
             "classes": [0, 1],
             "rho": 1.5,
-            "gamma": None if kind == "dead" else [1.0, -0.5],
+            "gamma": {"gamma-capsule": [1.0, 0.25], "non-robust": [1.0, -0.5], "dead": None}[kind],
             "gamma_any": {"gamma-capsule": 0.25, "non-robust": -0.5, "dead": None}[kind],
         }
         for k, kind in enumerate(kinds)
@@ -183,7 +265,7 @@ def audited(gamma: int, others: int, single: float) -> dict:
     layer = {"layer": "hidden 1", "of": len(kinds), "counts": counts, "capsules": capsules}
     layer["over_eps"] = [{"eps": 0.0, **before}, {"eps": 0.05, **before}, {"eps": 0.1, **counts}]
     layer["over_tau"] = [{"tau": 0.1, **counts}]
-    tree = {"from": "primary", "to": "hidden 1", "T": 0.5, "active": 9, "single_parent": single, "margin": 0.4}
+    tree = {"from": "hidden 1", "to": "hidden 1", "T": 0.5, "active": 9, "single_parent": single, "margin": 0.4}
     about = {"verdict": "So many are.", "class_names": ["cat", "dog"], "tau": 0.1, "eps": [0.05, 0.1]}
     return {**about, "layers": [layer], "tree": [tree, tree | {"single_parent": None, "margin": None}]}
 
@@ -196,6 +278,37 @@ def test_an_audit_is_answered_by_the_definition(gamma, others, single, expected)
     assert audit(audited(gamma, others, single)).verdict == expected
 
 
+def test_a_network_of_which_a_part_was_audited_is_one_in_part_at_most():
+    found = audited(4, 0, 1.0)
+    found["tree"].append(found["tree"][0] | {"from": "primary", "to": "class"})
+    shown = audit(found)
+    assert shown.verdict == "warn"
+    assert shown.notes[0] == "The definition asks it of every capsule. Not audited: layer primary, layer class."
+    some = audited(4, 0, 1.0)
+    some["layers"][0]["of"] = 1152
+    assert audit(some).verdict == "warn"
+    assert audit(some).notes[0].endswith("Not audited: 1,147 of the 1,152 capsules of layer hidden 1.")
+
+
+def test_chance_and_the_interval_are_shown_and_what_is_uncertain_is_named():
+    found = audited(2, 1, 1.0)
+    intervals = [[0.1, 0.4], [-0.1, 0.6], [-0.9, 0.1], None]
+    for row, interval in zip(found["layers"][0]["capsules"], intervals, strict=True):
+        row |= {"chance": 0.75, "gamma_interval": interval}
+    table = audit(found).tables[0]
+    assert table.head[4:] == (
+        "rho",
+        "by chance",
+        "gamma, eps 0.05",
+        "gamma, eps 0.1",
+        "95% interval, eps 0.1",
+        "best gamma",
+    )
+    assert [row[1] for row in table.rows] == ["gamma-capsule", "gamma-capsule, uncertain", "non-robust", "dead"]
+    assert table.rows[1][4:] == ("1.50", "0.75", "1.00", "0.25", "-0.10 to 0.60", "0.25")
+    assert table.rows[3][4:] == ("1.50", "0.75", "–", "–", "–", "–")
+
+
 def test_an_audit_s_figures_stand_in_its_tables_and_curves():
     shown = audit(audited(3, 1, 0.8))
     assert shown.sentence == "So many are."
@@ -203,12 +316,20 @@ def test_an_audit_s_figures_stand_in_its_tables_and_curves():
     assert capsules.head[-3:] == ("gamma, eps 0.05", "gamma, eps 0.1", "best gamma")
     assert capsules.rows[3] == ("3", "non-robust", "25%", "cat, dog", "1.50", "1.00", "-0.50", "-0.50")
     assert capsules.rows[4] == ("4", "dead", "0%", "–", "1.50", "–", "–", "–")
-    assert parents.rows == (("primary to hidden 1", "80%", "40%", "0.50"), ("primary to hidden 1", "–", "–", "0.50"))
+    assert parents.rows == (("hidden 1 to hidden 1", "80%", "40%", "0.50"), ("hidden 1 to hidden 1", "–", "–", "0.50"))
     lines = {series.name: series.points for series in shown.curves[0].series}
     assert lines["gamma-capsule"] == ((0.0, 0.8), (0.05, 0.8), (0.1, 0.6))
     assert set(lines) == {"gamma-capsule", "non-robust", "dead"}  # none was not useful
     assert kind_of(audited(3, 1, 0.8), "hidden 1", 3) == "non-robust"
     assert kind_of(None, "hidden 1", 3) == ""
+
+
+def test_the_shorter_a_capsule_the_fainter_its_picture_in_a_tree(found, report):
+    clean = found.pairs[0].clean
+    drawn = re.findall(r'<image [^>]*opacity="([^"]+)"[^>]*><title>([^:]+): ([0-9.]+)', report.trees[0].clean.content)
+    assert len(drawn) == sum(len(clean.nodes_of(l)) for l in (1, 2))
+    for opacity, _, length in drawn:
+        assert float(opacity) == pytest.approx(0.35 + 0.65 * float(length), abs=0.01)
 
 
 def test_trees_that_would_make_the_page_too_large_are_left_out(found, report, monkeypatch):

@@ -1,5 +1,6 @@
 """Everything there is to show of a run, worked out once: for the page and for the files of `gammacaps explain`."""
 
+import contextlib
 import json
 import sys
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """A run and what was found in it; what only capsules have is empty for a network that has none."""
+    """A run and what was found in it; what only capsules have is empty where none can be shown."""
 
     run: Path
     stored: dict[str, Any]  # config.json
@@ -104,7 +105,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
     totals: dict[str, int] = {}
     activation = means = served = couplings = reconstruction = None
     pairs: list[Pair] = []
-    if isinstance(model, CapsuleModel):
+    if isinstance(model, CapsuleModel) and not depends_on_neighbours(model):
         for layer in model.layers[1:]:
             capsules[layer], totals[layer] = _generated(model, layer, images, made, config)
         _say("Taking test images apart ...")
@@ -117,7 +118,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
             served = classes_served(model, images, labels, tau=config.tau, **common)
             couplings = coupling_map(model, images, **common)
     examples = _one_of_each(train)
-    if isinstance(model, GammaCapsNet) and model.decoder is not None:
+    if capsules and isinstance(model, GammaCapsNet) and model.decoder is not None:
         present = labels.unique().tolist()
         first = torch.stack([images[labels == k][0] for k in present])
         generated = [capsules["class"][k].generated for k in present]
@@ -131,7 +132,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         stored=stored,
         results=results,
         audit=audit,
-        last=_last_line(run / "metrics.jsonl"),
+        last=last_line(run / "metrics.jsonl"),
         config=config,
         machine=describe_machine(str(device)),
         model=model,
@@ -150,6 +151,11 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         reconstruction=reconstruction,
         nothing=nothing,
     )
+
+
+def depends_on_neighbours(model: Model) -> bool:
+    """Whether what a capsule says of an image hangs on the other images of its batch, so that it can't be shown."""
+    return getattr(model.config, "scale_over", "capsule") == "batch"
 
 
 def _data(run: Path, stored: dict[str, Any], config: ReportConfig, split: str) -> DataSet:
@@ -225,9 +231,13 @@ def _if_there(path: Path) -> dict[str, Any] | None:
     return read_json(path) if path.exists() else None
 
 
-def _last_line(path: Path) -> dict[str, Any] | None:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return json.loads(lines[-1]) if lines else None
+def last_line(path: Path) -> dict[str, Any] | None:
+    """The last line that is whole: a machine that went down may have left half of one."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+    for line in reversed(lines):
+        with contextlib.suppress(ValueError, TypeError):
+            return dict(json.loads(line))
+    return None
 
 
 def _say(words: str) -> None:

@@ -137,6 +137,7 @@ class Audit:
 
     verdict: Verdict
     sentence: str
+    tau: float  # a capsule counts as active when it is longer
     tables: tuple[Table, ...] = ()
     curves: tuple[Curve, ...] = ()
     notes: tuple[str, ...] = ()
@@ -169,4 +170,5 @@ class Report:
     maps: tuple[Figure, ...] = ()
     commands: tuple[Command, ...] = ()
     versions: tuple[Fact, ...] = ()
-    has_capsules: bool = True  # a plain CNN has none: its page leaves out what only capsules have
+    has_capsules: bool = True  # where there are none to show, the page leaves out what only capsules have
+    tau: float = 0.1  # a capsule of a tree is active when it is longer

@@ -67,7 +67,7 @@ function tabs(box) {
 // A choice of class above each gallery: only the capsules that serve it stay.
 function filter(gallery, place) {
   const cards = [...gallery.querySelectorAll(":scope > .card")];
-  const serves = (card) => card.dataset.serves.split("|").filter(Boolean);
+  const serves = (card) => JSON.parse(card.dataset.serves);
   const names = [...new Set(cards.flatMap(serves))].sort();
   if (names.length < 2) return;
   const name = "gallery-" + place;

@@ -1,5 +1,6 @@
 """A run's page, and its pictures as files: `gammacaps report RUN` and `gammacaps explain RUN`."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ from gammacaps.report.fill.trees import tree_pictures
 from gammacaps.report.page import render
 
 PAGE, FOLDER = "report.html", "explain"
+# The names of the files of an explanation, of whichever network and with whichever options.
+NAMES = re.compile(
+    r"(class|hidden-\d+)-\d+\.png|tree-\d+\.(svg|json)|capsules\.json|(activation-map|class-map|classes-served|"
+    r"coupling-map|confusion|filters|reconstruction|none-of-the-above)\.(png|json)"
+)
 
 
 def report_run(run: Path, config: ReportConfig) -> Path:
@@ -25,18 +31,25 @@ def report_run(run: Path, config: ReportConfig) -> Path:
 
 
 def explain_run(run: Path, config: ReportConfig) -> Path:
-    """Looks into a run and writes its pictures and figures as files into RUN/explain; the folder's path."""
+    """Looks into a run and writes its pictures and figures as files into RUN/explain; the folder's path.
+
+    Those of an earlier explanation go; other files that lie there stay.
+    """
     found = collect(run, config)
     folder = run / FOLDER
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} can't be made a folder ({error.strerror}): move what is there.") from None
-    for name, content in files_of(found).items():
+    files = files_of(found)
+    for name, content in files.items():
         if isinstance(content, bytes):
             write_whole(folder / name, content)
         else:
             write_json(folder / name, content)
+    for path in folder.iterdir():
+        if NAMES.fullmatch(path.name) and path.name not in files:
+            path.unlink()
     return folder
 
 
@@ -61,6 +74,8 @@ def files_of(found: Collected) -> dict[str, Any]:
             "class_names": list(found.test.class_names),
             "starts": found.made[0],
             "steps": found.made[1],
+            "class_penalty": found.config.class_penalty,
+            "hidden_penalty": found.config.hidden_penalty,
             "layers": listed,
         }
     for place, pair in enumerate(found.pairs, start=1):

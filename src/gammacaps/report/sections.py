@@ -1,5 +1,7 @@
 """The sections of the page, top to bottom, each with the words that a reader needs who has not read the paper."""
 
+import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
@@ -35,7 +37,7 @@ each settles on one parent, an image becomes a tree: parts, parts of parts, and 
 def scores(report: Report) -> Section:
     title = "How often it is right"
     if report.scores is None:
-        return Section("scores", title, missing(f"gammacaps evaluate {report.run}"))
+        return Section("scores", title, missing(f"gammacaps evaluate {shlex.quote(report.run)}"))
     found = report.scores
     intro = paragraphs(
         f"The share of {found.images:,} test images, none of them seen in training, that are given their right "
@@ -68,7 +70,11 @@ def _score(row: Score) -> str:
 def checks(report: Report) -> Section | None:
     title = "Whether to believe it"
     if not report.checks:
-        return None if report.scores is None else Section("checks", title, missing(f"gammacaps evaluate {report.run}"))
+        return (
+            None
+            if report.scores is None
+            else Section("checks", title, missing(f"gammacaps evaluate {shlex.quote(report.run)}"))
+        )
     judged = [check.verdict for check in report.checks if check.verdict != "skip"]
     said = f"{judged.count('pass')} of {len(judged)} checks pass"
     if "fail" in judged:
@@ -113,7 +119,7 @@ def classes(report: Report) -> Section | None:
         return None
     title = "What each class looks like to it"
     if not report.class_capsules:
-        return Section("classes", title, missing(f"gammacaps report {report.run}"))
+        return Section("classes", title, missing(f"gammacaps report {shlex.quote(report.run)}"))
     intro = paragraphs(
         "Each left picture began as noise and was changed, step by step, until the capsule of that class became as "
         "long as it would. Little else was asked of it: no training image, no rule of what a picture should look "
@@ -149,11 +155,11 @@ def _note(capsule: Capsule) -> str:
 def hidden(report: Report) -> Section | None:
     if not report.has_capsules or not report.hidden:
         return None
+    found = report.audit
     intro = paragraphs(
         "Between the image and the classes stand hidden capsules, which stand for parts that several classes may "
         "share. Their pictures are made in the same way.",
-        "Below each are the classes that its picture activates most: the ones it serves. A capsule that stays "
-        "short whatever the picture is dead, and plays no part.",
+        "Below each are the classes that its picture activates most: the ones it serves." + (AUDITED if found else ""),
     )
     layers = "".join(
         f"<h3>{escape(_layer(layer.name))}: {escape(layer.note or f'{len(layer.capsules)} capsules')}</h3>"
@@ -164,6 +170,12 @@ def hidden(report: Report) -> Section | None:
     return Section("hidden", "What the hidden capsules stand for", intro + layers)
 
 
+AUDITED = (
+    " The audit's word below a picture tells what it found in test images: dead means longer than tau in none of them, "
+    "though a generated input may still activate it."
+)
+
+
 def _layer(name: str) -> str:
     return f"Layer {name}"
 
@@ -172,7 +184,7 @@ def _hidden_card(capsule: Capsule) -> str:
     items = "".join(f"<li>{escape(name)} <span>{score:.2f}</span></li>" for name, score in capsule.serves)
     serves = f'<ul class="serves">{items}</ul>' if items else ""
     kind = f'<p class="kind">{escape(capsule.kind)}</p>' if capsule.kind else ""
-    names = "|".join(name for name, _ in capsule.serves)
+    names = json.dumps([name for name, _ in capsule.serves])
     return (
         f'<li class="card" data-serves="{escape(names)}"><h4>{escape(capsule.name)}</h4>'
         f"{picture(capsule.generated, 'pixels')}{_length(capsule)}{kind}{_note(capsule)}{serves}</li>"
@@ -183,14 +195,17 @@ def trees(report: Report) -> Section | None:
     if not report.has_capsules or not report.trees:
         return None
     intro = paragraphs(
-        "For each image the network couples capsules with those above them. Here are the capsules that are active "
-        "and the parents that they chose, from the image on the left to the classes on the right: the network's "
-        "own account of why it answered so. Below it is the same image after an attack, each capsule in the same "
-        "spot. A robust network takes both apart in much the same way.",
-        "A line is as wide as the coupling, and has the colour of the class that it leads to in the end. Capsules "
-        "that are not active are dashed. In the attacked tree a heavy outline marks a capsule that changed its "
-        "parent, a square one that appeared, and a cross one that vanished. T, from 0 to 1, says how decidedly the "
-        "capsules of a layer chose.",
+        "For each image the network couples capsules with those above them. Here are the capsules that are active, "
+        f"longer than {report.tau:g}, and the parents that they chose, from the image on the left to the classes on "
+        "the right: the network's own account of why it answered so. Below it is the same image after an attack, each "
+        "capsule in the same spot. A robust network takes both apart in much the same way.",
+        "A line is as wide as the coupling; one from the primary layer, as the couplings of all capsules of a place "
+        "together. It has the colour of the class that it leads to in the end; grey is any further class, or none. "
+        "Faint grey lines are weaker couplings. The fainter a capsule, the shorter it is; the bar under a picture is "
+        "its length, too. Parents that are not active have a dashed frame.",
+        "In the attacked tree a capsule that changed its parent has a second frame, or as a dot an outline, and a "
+        "dashed line leads to its former parent. One that appeared is marked “new”, or as a dot is a square. "
+        "A cross is one that vanished. T, from 0 to 1, says how decidedly the capsules of a layer chose.",
     )
     panels = "".join(_tree(tree) for tree in report.trees)
     return Section("trees", "How it takes an image apart", f'{intro}<div data-tabs="Images">{panels}</div>')
@@ -212,19 +227,28 @@ def audit(report: Report) -> Section | None:
         return None
     title = "Is it a gamma-capsule network?"
     if report.audit is None:
-        return Section("audit", title, missing(f"gammacaps audit {report.run}"))
+        return Section("audit", title, missing(f"gammacaps audit {shlex.quote(report.run)}"))
     found = report.audit
     intro = paragraphs(
         "The definition asks three things. Each capsule stands for a useful feature, one that goes with some classes "
         "and not with others: its rho is above what chance would give. It stays useful under attack: its gamma, the "
         "same figure with every image changed for the worst, is above 0. And each active capsule chooses a single "
-        "parent. A capsule counts as active when its length is above a threshold, tau.",
+        f"parent. Here a capsule counts as active when it is longer than tau = {found.tau:g}.",
     )
     sign = badge(found.verdict, ANSWERS[found.verdict])
     verdict = f'<p class="verdict">{sign} <strong>{escape(found.sentence)}</strong></p>'
     parts = "".join(table(shown) for shown in found.tables)
     curves = f'<div class="sides">{"".join(curve(shown) for shown in found.curves)}</div>' if found.curves else ""
-    return Section("audit", title, intro + verdict + parts + curves + notes(found.notes))
+    return Section("audit", title, intro + verdict + KINDS + parts + curves + notes(found.notes))
+
+
+KINDS = """<div class="aside"><h3>The four kinds</h3><dl>
+<dt>Gamma-capsule</dt><dd>Useful, and still so under attack: rho is above chance, and gamma above 0.</dd>
+<dt>Non-robust</dt><dd>Useful, but an attack can undo it: rho is above chance, gamma is not above 0.</dd>
+<dt>Not useful</dt><dd>Active, but rho is not above chance. Mostly these are active in every image: their length says
+nothing, their direction may.</dd>
+<dt>Dead</dt><dd>Active in none of the test images.</dd>
+</dl></div>"""
 
 
 ANSWERS: dict[Verdict, str] = {"pass": "Yes", "warn": "In part", "fail": "No", "skip": "Unknown"}
@@ -243,7 +267,7 @@ def rerun(report: Report) -> Section:
     )
     intro = paragraphs(
         "Everything on this page was made by these commands. With the same versions, the same seeds and the same "
-        "kind of device the figures come out the same."
+        "kind of device the figures come out the same, unless a line says otherwise."
     )
     body = f'{intro}<ol class="commands">{lines}</ol>' if lines else ""
     return Section("rerun", "Do it again", body + facts(report.versions))

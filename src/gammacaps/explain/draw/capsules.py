@@ -76,14 +76,17 @@ def disc(spot: Point, r: float, colour: str, strength: float, active: bool, mark
 def framed(
     spot: Point, r: float, colour: str, strength: float, active: bool, mark: str, image: Tensor, hover: str
 ) -> str:
-    """A capsule's picture in a frame, with a bar under it as long as the activation; "new" over one that appeared."""
+    """A capsule's picture in a frame, the fainter the shorter the capsule, with a bar under it as long as it is.
+
+    "new" stands over one that appeared.
+    """
     (x, y), side = spot, 2 * r
     frame = tag("rect", x=x - r, y=y - r, width=side, height=side, fill="none", **outline(colour, active, ""))
     if mark == "changed parent":
         frame += tag("rect", x=x - r - 2, y=y - r - 2, width=side + 4, height=side + 4, fill="none", stroke=NEUTRAL)
     bar = tag("rect", x=x - r, y=y + r + 3, width=side * strength, height=3, fill=colour)
     new = words("new", x, y - r - 2, size=9, text_anchor="middle") if mark == "appeared" else ""
-    return picture(image, x - r, y - r, side, hover=hover) + frame + bar + new
+    return picture(image, x - r, y - r, side, hover=hover, opacity=0.35 + 0.65 * strength) + frame + bar + new
 
 
 def cross(spot: Point, column: Column, hover: str) -> str:

@@ -12,10 +12,10 @@ from gammacaps.explain.draw.svg import NEUTRAL, drawing, picture, tag, words
 from gammacaps.explain.tree import Difference, ParseTree, difference
 
 KEY = (
-    "Colour: the class that a path leads to, grey for none or another. Strength: activation; dashed: not active. "
-    "Width: coupling, of all capsules of a place together."
+    "Colour: the class that a path leads to, grey for none or another. Strength, and the bar under a picture: "
+    "activation; dashed: not active. Width: coupling, of all capsules of a place together; faint grey: weaker ones."
 )
-MARKS = "On the right — outlined: changed parent (dashed edge: the old one); square: appeared; cross: vanished."
+MARKS = "On the right — outlined: changed parent (dashed edge: the old one); square, or new: appeared; cross: vanished."
 
 
 def draw(tree: ParseTree, *, pictures: Pictures | None = None, show_all: bool = False) -> str:
@@ -41,8 +41,8 @@ def draw_pair(
 ) -> str:
     """The trees of a clean and of an attacked image side by side, each capsule at the same spot in both.
 
-    On the right a capsule that changed its parent has an outline, one that appeared is a square, one that vanished a
-    cross; dashed edges lead to the parents that capsules in columns had before.
+    On the right a capsule that changed its parent has an outline, one that appeared is a square (a picture: marked
+    "new"), one that vanished a cross; dashed edges lead to the parents that capsules in columns had before.
     """
     found = difference(clean, attacked)
     check_pictures(clean, pictures)

@@ -50,7 +50,9 @@ def curve(start: Point, end: Point, **attributes: Any) -> str:
     return tag("path", d=f"M {path}", fill="none", **attributes)
 
 
-def picture(image: Float[Tensor, "C H W"], x: float, y: float, size: float, *, hover: str = "") -> str:
+def picture(
+    image: Float[Tensor, "C H W"], x: float, y: float, size: float, *, hover: str = "", **attributes: Any
+) -> str:
     """An image in [0, 1] as large square pixels; one or three channels, of any others their mean in grey."""
     pixels = image.detach().float().cpu().clamp(0, 1)
     if len(pixels) not in (1, 3):
@@ -60,7 +62,7 @@ def picture(image: Float[Tensor, "C H W"], x: float, y: float, size: float, *, h
     Image.fromarray(levels.squeeze(-1) if len(pixels) == 1 else levels).save(file, "PNG", optimize=True)
     link = "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
     style = "image-rendering:pixelated"
-    return tag("image", hover=hover, x=x, y=y, width=size, height=size, style=style, href=link)
+    return tag("image", hover=hover, x=x, y=y, width=size, height=size, style=style, **attributes, href=link)
 
 
 def drawing(width: float, height: float, alternative: str, *inside: str) -> str:

@@ -3,24 +3,33 @@
 import shlex
 from typing import Any
 
+from gammacaps.audit.config import AuditConfig
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.report.collect import Collected
 from gammacaps.report.config import ReportConfig
 from gammacaps.report.content import Command, Fact
 
+CLOCK = (
+    ". It was trained for a set time, and the schedule follows the clock: this gives other weights and other figures"
+)
+
 
 def commands(found: Collected) -> tuple[Command, ...]:
     run = shlex.quote(str(found.run))
     shown = []
-    if found.stored.get("train"):
+    training = found.stored.get("train")
+    if training:
         again = shlex.quote(f"{found.run}-again")
         line = f"gammacaps train --config {shlex.quote(f'{found.run}/config.json')} --out {again}"
-        shown.append(Command(line, "Train it again, with the same options"))
+        shown.append(
+            Command(line, "Train it again, with the same options" + (CLOCK if training.get("minutes") else ""))
+        )
     if found.results is not None:
         changed = options(found.results["settings"], vars(EvaluateConfig()))
         shown.append(Command(f"gammacaps evaluate {run}{changed}", "Measure it"))
     if found.audit is not None:
-        shown.append(Command(f"gammacaps audit {run}", "Hold it against the paper's definitions"))
+        changed = options(found.audit.get("settings", {}), vars(AuditConfig()))
+        shown.append(Command(f"gammacaps audit {run}{changed}", "Hold it against the paper's definitions"))
     starts, steps = found.made
     made = {"starts": starts, "steps": steps} if found.capsules else {}
     changed = options(vars(found.config) | made, vars(ReportConfig()))
@@ -40,7 +49,7 @@ def options(values: dict[str, Any], defaults: dict[str, Any]) -> str:
             line += f" {flag}" if given else f" --no-{flag[2:]}"
         else:
             words = given if isinstance(given, tuple) else (given,)
-            line += f" {flag} " + " ".join(shlex.quote(f"{w:g}" if isinstance(w, float) else str(w)) for w in words)
+            line += f" {flag} " + " ".join(shlex.quote(str(w)) for w in words)
     return line
 
 
@@ -59,6 +68,13 @@ def versions(found: Collected) -> tuple[Fact, ...]:
                 "Generated inputs",
                 f"{starts} starts, {steps} steps",
                 f"seed {found.config.seed}; the paper's: 60 and 1,000",
+            )
+        )
+        shown.append(
+            Fact(
+                "Price on brightness",
+                f"{found.config.class_penalty:g} for classes, {found.config.hidden_penalty:g} for hidden capsules",
+                "the paper's: 0 and 1e-05",
             )
         )
     return tuple(shown)

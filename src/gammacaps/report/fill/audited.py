@@ -10,11 +10,14 @@ SHARE = "share of the capsules"
 NEARLY_ALL = 0.99  # of the active capsules with a single parent, which is what the definition asks of all
 
 
-def audit(found: dict[str, Any]) -> Audit:
-    """The audit's own sentence, its tables layer by layer, and how the verdict hangs on eps and tau."""
+def audit(found: dict[str, Any], first: tuple[str, ...] = ()) -> Audit:
+    """The audit's own sentence, its tables layer by layer, and how the verdict hangs on eps and tau.
+
+    `first` are notes to stand before the audit's own.
+    """
     radius, tau = f"{found['eps'][-1]:g}", f"{found['tau']:g}"
     tables = [capsules(found, layer) for layer in found["layers"]] + [parents(found)]
-    grows = "How many capsules are of which kind as the attack grows; at eps 0 there is none."
+    grows = "How many capsules are of which kind as the attack grows; at eps 0 there is no attack."
     other = f"The same at eps {radius} for other thresholds; the table above takes {tau}."
     curves = (
         over(found, "over_eps", "eps", Curve("Stronger attacks", "eps", SHARE, (), grows)),
@@ -25,45 +28,83 @@ def audit(found: dict[str, Any]) -> Audit:
             Curve("Other thresholds", "tau", SHARE, (), other, marks=(("used here", found["tau"]),)),
         ),
     )
+    left = not_audited(found)
     notes = (
+        *first,
+        *([f"The definition asks it of every capsule. Not audited: {', '.join(left)}."] if left else ()),
         "Rho and gamma are of the classes that the capsule goes with: a gamma-capsule is one whose gamma is above 0. "
         f"The best gamma, at eps {radius}, is of whichever classes it would serve best under attack, often fewer.",
         "Gamma is an upper bound, since a stronger attack might find worse changes: that a capsule is non-robust is "
-        "shown, that it is a gamma-capsule is only not refuted.",
+        "shown, that it is a gamma-capsule is only not refuted. Uncertain is one whose "
+        "95% interval of gamma holds 0.",
     )
-    return Audit(answer(found), found["verdict"], tuple(tables), curves, notes)
+    return Audit(answer(found), found["verdict"], found["tau"], tuple(tables), curves, notes)
 
 
 def answer(found: dict[str, Any]) -> Verdict:
-    """Yes, if every active capsule is a gamma-capsule with a single parent; no, if not even half are gamma-capsules."""
+    """Yes, if every active capsule is a gamma-capsule with a single parent; no, if not even half are gamma-capsules.
+
+    Where some were not audited, it is yes in part at most.
+    """
     total = {kind: sum(layer["counts"][kind] for layer in found["layers"]) for kind in KINDS}
     active = sum(total.values()) - total[DEAD]
     if not active or 2 * total[GAMMA] < active:
         return "fail"
     single = [row["single_parent"] for row in found["tree"] if row["single_parent"] is not None]
-    return "pass" if total[GAMMA] == active and min(single, default=0.0) >= NEARLY_ALL else "warn"
+    whole = total[GAMMA] == active and min(single, default=0.0) >= NEARLY_ALL
+    return "pass" if whole and not not_audited(found) else "warn"
+
+
+def not_audited(found: dict[str, Any]) -> list[str]:
+    """The layers of capsules, or the rest of those layers, that the audit did not look at, in words."""
+    audited = {layer["layer"]: (len(layer["capsules"]), layer["of"]) for layer in found["layers"]}
+    names = dict.fromkeys(name for row in found["tree"] for name in (row["from"], row["to"]))
+    words = []
+    for name in names:
+        looked, count = audited.get(name, (0, 0))
+        if name not in audited:
+            words.append(f"layer {name}")
+        elif looked < count:
+            words.append(f"{count - looked:,} of the {count:,} capsules of layer {name}")
+    return words
 
 
 def capsules(found: dict[str, Any], layer: dict[str, Any]) -> Table:
-    """A row a capsule: its kind, how often it is active, its classes, rho, gamma at each eps, the best gamma."""
+    """A row a capsule: its kind, how often it is active, its classes, rho beside chance, gamma at each eps with its
+    interval at the largest, the best gamma."""
     names = found["class_names"]
+    has_chance, has_interval = ("chance" in layer["capsules"][0], "gamma_interval" in layer["capsules"][0])
     rows = tuple(
         (
             str(row["capsule"]),
-            row["kind"],
+            row["kind"] + (", uncertain" if uncertain(row) else ""),
             f"{100 * row['active']:.0f}%",
-            ", ".join(names[k] for k in row["classes"]) if row["kind"] != DEAD else "–",
+            (", ".join(names[k] for k in row["classes"]) if row["kind"] != DEAD else "") or "–",
             f"{row['rho']:.2f}",
+            *([f"{row['chance']:.2f}"] if has_chance else ()),
             *(f"{value:.2f}" for value in row["gamma"] or ()),
             *("–" for _ in found["eps"] if row["gamma"] is None),
+            *([between(row["gamma_interval"])] if has_interval else ()),
             "–" if row["gamma_any"] is None else f"{row['gamma_any']:.2f}",
         )
         for row in layer["capsules"]
     )
     some = "" if len(rows) == layer["of"] else f" ({len(rows)} of {layer['of']:,}, drawn at random)"
+    chance = ("by chance",) if has_chance else ()
+    interval = (f"95% interval, eps {found['eps'][-1]:g}",) if has_interval else ()
     gammas = (f"gamma, eps {eps:g}" for eps in found["eps"])
-    head = ("Capsule", "Kind", "Active in", "Goes with", "rho", *gammas, "best gamma")
+    head = ("Capsule", "Kind", "Active in", "Goes with", "rho", *chance, *gammas, *interval, "best gamma")
     return Table(f"The capsules of layer {layer['layer']}{some}", head, rows)
+
+
+def uncertain(row: dict[str, Any]) -> bool:
+    """Whether so few images leave open if it is a gamma-capsule."""
+    interval = row.get("gamma_interval")
+    return row["kind"] == GAMMA and interval is not None and interval[0] <= 0 <= interval[1]
+
+
+def between(interval: list[float] | None) -> str:
+    return "–" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
 def parents(found: dict[str, Any]) -> Table:

@@ -49,7 +49,7 @@ def served(found: Collected, shown: Shown) -> tuple[tuple[str, float], ...]:
 def plainly(found: Collected, shown: Shown) -> str:
     """What is to be said of a capsule that does not stand for one thing."""
     if shown.generated.activations.max().item() <= found.config.tau:
-        return "dead: nothing was found that activates it"
+        return "nothing was found that activates it"
     groups = len(shown.features.groups)
     if groups == 1:
         return ""

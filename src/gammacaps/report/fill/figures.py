@@ -24,14 +24,30 @@ CHECKS = {  # what the checks of an evaluation are called on the page
 WORST = "Worst case of all attacks"
 
 
-def scores(results: dict[str, Any]) -> Scores:
+def scores(found: Collected, results: dict[str, Any]) -> Scores:
     """Clean first, then radius by radius, the worst case last in each."""
-    attacks, worst = measured(merged(results["attacks"])), measured(results.get("worst", ()))
+    attacks, worst = under_attack(results)
     rows = [score("Clean", 0.0, results["clean"])]
     for eps in sorted({row["eps"] for row in (*attacks, *worst)}):
         rows += [score(f"{attack_name(row)}, eps {eps:g}", eps, row) for row in attacks if row["eps"] == eps]
         rows += [score(f"{WORST}, eps {eps:g}", eps, row, worst=True) for row in worst if row["eps"] == eps]
-    return Scores(tuple(rows), results["clean"]["images"], tuple(results.get("skipped", ())))
+    return Scores(tuple(rows), results["clean"]["images"], (*earlier(found, results), *results.get("skipped", ())))
+
+
+def under_attack(results: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of the attacks, AutoAttack's parts as one, and those of the worst case."""
+    return measured(merged(results["attacks"])), measured(results.get("worst", ()))
+
+
+def earlier(found: Collected, figures: dict[str, Any]) -> tuple[str, ...]:
+    """A note where the network was trained further, or anew, after the figures were made."""
+    then, now = figures.get("trained_steps"), (found.last or {}).get("step")
+    if then is None or now is None or then == now:
+        return ()
+    return (
+        f"These figures are of an earlier state: they were made after {then:,} steps of training, and the network "
+        f"now has {now:,}.",
+    )
 
 
 def measured(rows: Any) -> list[dict[str, Any]]:

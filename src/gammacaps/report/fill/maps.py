@@ -58,11 +58,16 @@ def maps_of(found: Collected) -> tuple[Figure, ...]:
                 "row.",
             )
         )
-    shown.append(
-        Figure(
-            "The first filters",
-            Picture(found.filters.png(), f"The {len(found.filters.weights)} filters of the first convolution"),
-            f"Vermillion is positive, blue negative. {found.filters.meaning} Training under attack concentrates them.",
-        )
-    )
+    shown.append(filters_of(found))
     return tuple(shown)
+
+
+def filters_of(found: Collected) -> Figure:
+    tints = "Vermillion is positive, blue negative."
+    if found.filters.weights.shape[1] == 3:
+        tints = "Each filter is shown as a colour image: grey is 0."
+    return Figure(
+        "The first filters",
+        Picture(found.filters.png(), f"The {len(found.filters.weights)} filters of the first convolution"),
+        f"{tints} {found.filters.meaning} The paper reports that training under attack concentrates them.",
+    )

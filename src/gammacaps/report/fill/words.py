@@ -3,9 +3,9 @@
 from typing import Any
 
 from gammacaps.models import CNN, MatrixCapsNet
-from gammacaps.report.collect import Collected
+from gammacaps.report.collect import Collected, depends_on_neighbours
 from gammacaps.report.content import Fact
-from gammacaps.report.fill.figures import WORST, attack_name, checks
+from gammacaps.report.fill.figures import WORST, attack_name, checks, under_attack
 
 ROUTING = {"SDA": "scaled-distance agreement", "RBA": "routing by agreement", "EM": "expectation maximisation"}
 
@@ -28,6 +28,11 @@ def lead(found: Collected) -> str:
         f"This network looks at {shade} images of {height} × {width} pixels and says which of {len(names)} classes "
         f"each belongs to: {listed}."
     ]
+    if depends_on_neighbours(found.model):
+        words.append(
+            "Its capsules are not shown here: with scale_over='batch', what they say of an image depends on the "
+            "images beside it."
+        )
     training = found.stored.get("train")
     if not training:
         return " ".join([*words, "How it was trained is not recorded."])
@@ -67,13 +72,17 @@ def headline(found: Collected) -> tuple[Fact, ...]:
 
 
 def hardest(found: Collected, results: dict[str, Any]) -> dict[str, Any] | None:
-    """The lowest figure under attack at the training's radius, or at the smallest that was measured."""
-    rows = [row for row in (*results["attacks"], *results.get("worst", ())) if row["accuracy"] is not None]
+    """The lowest figure under attack at the training's radius, or at the largest that was measured.
+
+    The worst case stands first and so wins a tie.
+    """
+    attacks, worst = under_attack(results)
+    rows = [*worst, *attacks]
     if not rows:
         return None
     own = found.stored.get("train", {}).get("eps")
     radii = [row["eps"] for row in rows]
-    eps = own if own in radii else min(radii)
+    eps = own if own in radii else max(radii)
     return min((row for row in rows if row["eps"] == eps), key=lambda row: row["accuracy"])
 
 
