@@ -165,13 +165,23 @@ def test_explaining_writes_every_picture_and_its_numbers(run, found, quick, monk
     assert len(capsules["layers"]["class"]) == 10
     assert (capsules["class_penalty"], capsules["hidden_penalty"]) == (1e-4, 1e-5)
     assert set(capsules["layers"]["hidden 1"][0]) >= {"capsule", "activation", "scores", "features", "picture"}
-    for name in ("activation-map", "class-map", "coupling-map", "confusion", "filters", "reconstruction"):
+    for name in ("strongest", "activation-map", "class-map", "coupling-map", "confusion", "filters", "reconstruction"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         json.loads((folder / f"{name}.json").read_text())
     assert (folder / "tree-2.svg").read_text().startswith("<svg")
+    assert len(json.loads((folder / "routing.json").read_text())) == 3  # iterations
     tree = json.loads((folder / "tree-2.json").read_text())
     assert tree["label"] == 5
     assert tree["clean"]["tau"] == 0.1
+
+
+def test_other_data_are_one_more_kind_of_nothing(run, found, quick, tmp_path):
+    np.savez(tmp_path / "other.npz", images=np.zeros((40, 28, 28), np.uint8), labels=np.arange(40) % 2)
+    with_others = collect(run, replace(quick, others=str(tmp_path / "other.npz"), trees=0))
+    assert len(with_others.nothing.kinds) == len(found.nothing.kinds) + 1
+    np.savez(tmp_path / "colour.npz", images=np.zeros((40, 28, 28, 3), np.uint8), labels=np.arange(40) % 2)
+    with pytest.raises(InputError, match="name other images with --others"):
+        collect(run, replace(quick, others=str(tmp_path / "colour.npz"), trees=0))
 
 
 def test_explaining_again_leaves_nothing_of_before_but_other_files(found, quick, monkeypatch, tmp_path):

@@ -16,7 +16,7 @@ from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.explain.activate import Generated, activate_all
-from gammacaps.explain.examples import Features, Served, classes_served, features
+from gammacaps.explain.examples import Features, Served, Strongest, classes_served, features, strongest
 from gammacaps.explain.filters import Filters, first_filters
 from gammacaps.explain.maps import (
     ActivationMap,
@@ -31,7 +31,7 @@ from gammacaps.explain.maps import (
 )
 from gammacaps.explain.nothing import Nothing, none_of_the_above
 from gammacaps.explain.reconstruct import Reconstruction, reconstruct
-from gammacaps.explain.tree import ParseTree, parse_trees
+from gammacaps.explain.tree import ParseTree, parse_trees, routing_trees
 from gammacaps.files import read_json
 from gammacaps.models import CapsuleModel, GammaCapsNet, Model, load
 from gammacaps.models.stored import read_config
@@ -80,6 +80,8 @@ class Collected:
     capsules: dict[str, list[Shown]]  # by layer, from the hidden ones to the classes
     totals: dict[str, int]  # how many capsules each of these layers has
     pairs: list[Pair]
+    routing: list[ParseTree]  # the first pair's clean image, by routing's iterations
+    strongest: Strongest | None  # the test images that activate the first hidden layer's capsules most
     activation: ActivationMap | None
     means: ClassMap | None
     served: Served | None
@@ -103,13 +105,17 @@ def collect(run: Path, config: ReportConfig) -> Collected:
     made = (config.starts or starts, config.steps or steps)
     capsules: dict[str, list[Shown]] = {}
     totals: dict[str, int] = {}
-    activation = means = served = couplings = reconstruction = None
+    activation = means = served = couplings = reconstruction = most = None
     pairs: list[Pair] = []
+    routing: list[ParseTree] = []
     if isinstance(model, CapsuleModel) and not depends_on_neighbours(model):
         for layer in model.layers[1:]:
             capsules[layer], totals[layer] = _generated(model, layer, images, made, config)
         _say("Taking test images apart ...")
         pairs = _pairs(model, test, stored, config)
+        if pairs:
+            image = test.images[pairs[0].place].to(device)
+            routing = routing_trees(model, image, tau=config.tau, class_names=names)
         if len(model.layers) > 2:
             label = int(labels.unique()[0])
             common: dict[str, Any] = {"class_names": names, "batch": BATCH}
@@ -117,6 +123,8 @@ def collect(run: Path, config: ReportConfig) -> Collected:
             means = class_map(model, images, labels, **common)
             served = classes_served(model, images, labels, tau=config.tau, **common)
             couplings = coupling_map(model, images, **common)
+            numbers = [shown.index for shown in capsules[model.layers[1]]]
+            most = strongest(model, images, model.layers[1], numbers, batch=BATCH)
     examples = _one_of_each(train)
     if capsules and isinstance(model, GammaCapsNet) and model.decoder is not None:
         present = labels.unique().tolist()
@@ -126,7 +134,8 @@ def collect(run: Path, config: ReportConfig) -> Collected:
     results, audit = (_if_there(run / name) for name in ("results.json", "audit.json"))
     confusion = confusion_map(results["confusion"], results["class_names"]) if results else None
     _say("Looking at what it makes of noise ...")
-    nothing = none_of_the_above(model, class_names=names, seed=config.seed)
+    others = _others(model, config)
+    nothing = none_of_the_above(model, others, class_names=names, seed=config.seed)
     return Collected(
         run=run,
         stored=stored,
@@ -142,6 +151,8 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         capsules=capsules,
         totals=totals,
         pairs=pairs,
+        routing=routing,
+        strongest=most,
         activation=activation,
         means=means,
         served=served,
@@ -164,6 +175,19 @@ def _data(run: Path, stored: dict[str, Any], config: ReportConfig, split: str) -
     if name is None:
         raise InputError(f"{run} does not say what it was trained on: name a data set with --data.")
     return load_set(name, split, data_dir=config.data_dir or training.get("data_dir"), size=training.get("size"))
+
+
+def _others(model: Model, config: ReportConfig) -> Tensor | None:
+    """Images that the network has no class for, where a set of them is named."""
+    if config.others is None:
+        return None
+    images = load_set(config.others, "test", data_dir=config.data_dir, size=model.config.image_shape[1]).images
+    if tuple(images.shape[1:]) != model.config.image_shape:
+        raise InputError(
+            f"The network takes images of shape {model.config.image_shape}, but those of {config.others} are of "
+            f"{tuple(images.shape[1:])}: name other images with --others."
+        )
+    return images[:200]
 
 
 def _check_fit(model: Model, data: DataSet) -> None:

@@ -14,6 +14,8 @@ class ReportConfig:
     """Data set; without it the one that the network was trained on."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
+    others: str | None = None
+    """Another data set, whose images the network has no class for: what does it take them for?"""
     starts: int | None = None
     """Random starts of each generated input; without it the paper's 60 on a GPU, and 10 on a CPU."""
     steps: int | None = None

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gammacaps.errors import InputError
-from gammacaps.explain.draw import draw_pair
+from gammacaps.explain.draw import draw_pair, draw_routing
 from gammacaps.explain.pictures import image_png, plain
 from gammacaps.explain.tree import difference
 from gammacaps.files import write_json, write_whole
@@ -18,7 +18,7 @@ from gammacaps.report.page import render
 PAGE, FOLDER = "report.html", "explain"
 # The names of the files of an explanation, of whichever network and with whichever options.
 NAMES = re.compile(
-    r"(class|hidden-\d+)-\d+\.png|tree-\d+\.(svg|json)|capsules\.json|(activation-map|class-map|classes-served|"
+    r"(class|hidden-\d+)-\d+\.png|tree-\d+\.(svg|json)|routing\.(svg|json)|capsules\.json|(strongest|activation-map|class-map|classes-served|"
     r"coupling-map|confusion|filters|reconstruction|none-of-the-above)\.(png|json)"
 )
 
@@ -59,6 +59,7 @@ def files_of(found: Collected) -> dict[str, Any]:
     class-3.png, hidden-1-07.png     the input generated for a capsule
     capsules.json                    for each of them its length, its class scores and how many features it shows
     tree-1.svg, tree-1.json          the trees of an image, clean and attacked, and what changed
+    routing.svg, routing.json        the first image's tree by routing's iterations
     confusion.png and .json and so on
     """
     files: dict[str, Any] = {}
@@ -89,7 +90,12 @@ def files_of(found: Collected) -> dict[str, Any]:
             "attacked": pair.attacked.to_json(),
             "difference": difference(pair.clean, pair.attacked).to_json(),
         }
+    if found.routing:
+        pictures = tree_pictures(found, found.routing[-1])
+        files["routing.svg"] = draw_routing(found.routing, pictures=pictures).encode()
+        files["routing.json"] = [tree.to_json() for tree in found.routing]
     maps = {
+        "strongest": found.strongest,
         "activation-map": found.activation,
         "class-map": found.means,
         "classes-served": found.served,

@@ -14,6 +14,17 @@ def maps_of(found: Collected) -> tuple[Figure, ...]:
                 f"A row a true class, a column what its images were taken for. {found.confusion.meaning}",
             )
         )
+    if found.strongest is not None:
+        shown.append(
+            Figure(
+                "Which test images activate a capsule most",
+                Picture(
+                    found.strongest.png(), f"For each {found.strongest.layer} capsule the test images it is longest on"
+                ),
+                "A row a capsule: the images on which it is longest, with its length. Where they are all of a kind, "
+                "the capsule stands for what they share.",
+            )
+        )
     if found.activation is not None:
         both = f"D is {found.activation.d_shuffled:.2f} over all classes and {found.activation.d_alone:.2f} within one."
         shown.append(
