@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -143,13 +143,15 @@ def default_name(config: TrainConfig) -> str:
 
 
 def evaluate(options: Evaluate) -> None:
-    from gammacaps.evaluation.run import evaluate_run
+    from gammacaps.evaluation.run import common_radius, evaluate_run
     from gammacaps.evaluation.table import table
 
     _some(options.runs)
-    results = []
+    config, results = options.evaluate, []
+    if len(options.runs) > 1 and config.eps is None and config.attacks != ("paper",):
+        config = replace(config, eps=(common_radius(options.runs),))
     for run in options.runs:
-        results.append(evaluate_run(run, options.evaluate, quiet=options.json))
+        results.append(evaluate_run(run, config, quiet=options.json))
         if not options.json:
             print(f"{table(results[-1])}\n\nWritten to {run / 'results.json'}")
     if options.json:
@@ -166,11 +168,15 @@ def evaluate(options: Evaluate) -> None:
 def audit(options: Audit) -> None:
     from gammacaps.audit.run import audit_run
     from gammacaps.audit.table import compare, table
+    from gammacaps.evaluation.run import common_radius
 
     _some(options.runs)
-    results = []
+    config, results = options.audit, []
+    if len(options.runs) > 1 and not config.eps:
+        eps = common_radius(options.runs)
+        config = replace(config, eps=(eps / 2, eps))
     for run in options.runs:
-        results.append(audit_run(run, options.audit, quiet=options.json))
+        results.append(audit_run(run, config, quiet=options.json))
         if not options.json:
             print(f"{table(results[-1])}\n\nWritten to {run / 'audit.json'}")
     if options.json:

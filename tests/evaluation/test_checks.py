@@ -1,5 +1,6 @@
 """Each check, on a network that deserves it, and on one trained under attack that does not."""
 
+import dataclasses
 import math
 
 import pytest
@@ -13,7 +14,7 @@ from gammacaps.evaluation.checks import all_checks, verdict
 from gammacaps.evaluation.checks.check import Check
 from gammacaps.evaluation.checks.compare import compare
 from gammacaps.evaluation.checks.planted import features_of, plant, planted
-from gammacaps.evaluation.checks.probe import bound, gradients, longer, neighbours, repeats
+from gammacaps.evaluation.checks.probe import bound, gradients, learned, longer, neighbours, repeats
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.measure import Measured
@@ -140,6 +141,14 @@ def test_scale_over_the_batch_is_caught(trained, test_images):
     assert "images beside it" in check.meaning
 
 
+def test_guessing_is_told():
+    labels = torch.arange(40) % 4
+    assert learned(labels >= 0, labels).verdict == "pass"
+    guessed = learned(labels == 1, labels)
+    assert (guessed.verdict, guessed.number) == ("warn", 0.25)
+    assert "always naming one class gives 25.0%" in guessed.meaning
+
+
 def test_random_answers_are_caught(trained, test_images):
     assert repeats(trained, test_images[0]).verdict == "pass"
     check = repeats(Random(trained), test_images[0])
@@ -223,6 +232,8 @@ def test_steps_that_can_t_cross_the_ball():
     verdict, number = verdicts([short])["steps-reach-eps"]
     assert verdict == "fail"
     assert number == pytest.approx(0.8)
+    nothing_left = dataclasses.replace(short, stood=0)
+    assert "steps-reach-eps" not in verdicts([nothing_left])  # it can't be lower
     long = measured("pgd-margin", slice(0, 5), eps=0.5, steps=100, step=0.05)
     assert verdicts([short, long])["steps-reach-eps"][0] == "warn"
     assert verdicts([long])["steps-reach-eps"][0] == "pass"

@@ -14,9 +14,11 @@ from gammacaps.evaluation import measure as measuring
 from gammacaps.evaluation.config import ATTACKS, SUITES, EvaluateConfig
 from gammacaps.evaluation.measure import Measured, rows, worst
 from gammacaps.evaluation.robustness import robustness
+from gammacaps.evaluation.run import common_radius, radii
 from gammacaps.evaluation.specs import Kind, Spec, specs_for
 from gammacaps.evaluation.store import Store, fingerprint, identity
 from gammacaps.evaluation.table import shown, title
+from gammacaps.models.stored import write_config
 
 
 class Linear(torch.nn.Module):
@@ -228,6 +230,26 @@ def test_the_whole_of_autoattack_is_what_autoattack_itself_gives():
     assert [r["attack"] for r in shown(results["attacks"])] == ["autoattack"]
     part = robustness(model, images, labels, dataclasses.replace(config, attacks=("apgd-ce",)))
     assert [title(r) for r in shown(part["attacks"])] == ["AutoAttack's APGD-CE eps 0.035"]
+
+
+def test_the_curve_counts_where_it_passes_a_radius_of_the_evaluation():
+    model, images, labels = examples()
+    config = EvaluateConfig(attacks=("noise",), eps=(0.05,), sweep=(0.02, 0.05), checks=False)
+    results = robustness(model, images, labels, config)
+    (row,) = results["worst"]
+    assert row["correct"] == truly_robust(model, images, labels, 0.05) == results["sweep"][1]["correct"]
+    assert set(row["won"]) == {"noise", "sweep"}
+
+
+def test_runs_that_are_compared_have_one_radius(tmp_path):
+    for name, train in (("clean", {"robust": False, "eps": 0.3}), ("robust", {"robust": True, "eps": 0.2})):
+        (tmp_path / name).mkdir()
+        write_config(tmp_path / name, {"model": {}, "train": train})
+    assert common_radius([tmp_path / "clean", tmp_path / "robust"]) == 0.2
+    assert common_radius([tmp_path / "clean"]) == 0.1
+    assert radii(EvaluateConfig(), {"robust": False, "eps": 0.3}) == (0.1,)
+    assert radii(EvaluateConfig(), {"robust": True, "eps": 0.3}) == (0.3,)
+    assert radii(EvaluateConfig(attacks=("paper",)), {}) == (0.1, 0.3, 0.5)
 
 
 def test_an_eps_given_twice_is_measured_once():

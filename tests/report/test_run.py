@@ -175,6 +175,16 @@ def test_explaining_writes_every_picture_and_its_numbers(run, found, quick, monk
     assert tree["clean"]["tau"] == 0.1
 
 
+@pytest.mark.parametrize(("name", "verb"), [("results.json", "evaluate"), ("audit.json", "audit")])
+@pytest.mark.parametrize("content", ["[]", "null", '{"format": 99}', '{"format": 1}'])
+def test_figures_of_another_kind_are_one_sentence(tmp_path, name, verb, content):
+    folder = tmp_path / "run"
+    stored(folder, "cnn", filters=(4, 4), width=8)
+    (folder / name).write_text(content)
+    with pytest.raises(InputError, match=f"make it anew with gammacaps {verb}"):
+        report_run(folder, ReportConfig(data="fashion-mini", images=10, device="cpu"))
+
+
 def test_other_data_are_one_more_kind_of_nothing(run, found, quick, tmp_path):
     np.savez(tmp_path / "other.npz", images=np.zeros((40, 28, 28), np.uint8), labels=np.arange(40) % 2)
     with_others = collect(run, replace(quick, others=str(tmp_path / "other.npz"), trees=0))
@@ -355,7 +365,7 @@ def test_the_curve_does_not_draw_the_worst_case_twice(found):
     clean = {"accuracy": 0.9, "interval": [0.8, 1.0]}
     drawn = curve(found, {"clean": clean, "attacks": pgd, "worst": worst})
     assert [(series.name, series.points) for series in drawn.series] == [
-        ("PGD-40", ((0.0, 0.9), (0.1, 0.4), (0.2, 0.3)))
+        ("Worst case of all attacks", ((0.0, 0.9), (0.1, 0.4), (0.2, 0.3)))
     ]
     worst[0]["accuracy"] = 0.2
     assert len(curve(found, {"clean": clean, "attacks": pgd, "worst": worst}).series) == 2

@@ -9,7 +9,7 @@ from gammacaps.audit.config import AuditConfig
 from gammacaps.audit.picture import over_eps, over_tau
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
-from gammacaps.evaluation.run import trained_steps
+from gammacaps.evaluation.run import radius_of, trained_steps
 from gammacaps.files import write_figure, write_json
 from gammacaps.lines import Lines
 from gammacaps.models import load
@@ -24,8 +24,8 @@ def audit_run(run: Path, config: AuditConfig, *, quiet: bool = False) -> dict[st
     if name is None:
         raise InputError(f"{run} does not say what it was trained on: name a data set with --data.")
     data = load_set(name, "test", data_dir=config.data_dir or training.get("data_dir"), size=training.get("size"))
-    if not config.eps and training.get("eps"):
-        config = dataclasses.replace(config, eps=(training["eps"] / 2, training["eps"]))
+    if not config.eps and (eps := radius_of(training)) is not None:
+        config = dataclasses.replace(config, eps=(eps / 2, eps))
     about = {"run": str(run), "model": stored["model"], "trained_under_attack": training.get("robust")}
     about["trained_steps"] = trained_steps(run)
     results = {**about, **audit(load(run), data, config, Lines(quiet, "pairs of image and capsule"))}

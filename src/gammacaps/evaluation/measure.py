@@ -29,6 +29,7 @@ class Measured:
     done: Tensor  # M, False from the first image on that the attack has not come to yet
     outside: float  # by how much it left the ball or [0, 1] at most
     seconds: float
+    stood: int = 1  # images that it attacked and left right
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,8 @@ def measure(task: Task, specs: list[Spec], report: Report) -> list[Measured]:
         done = (~wanted | (predicted >= 0)).int().cumprod(0).bool()
         if not (wanted & done).any():
             done &= not wanted.any()
-        found.append(Measured(spec, broken, done, task.store.outside(spec), task.store.seconds(spec)))
+        stood = int((wanted & done & ~broken).sum())
+        found.append(Measured(spec, broken, done, task.store.outside(spec), task.store.seconds(spec), stood))
     return found
 
 

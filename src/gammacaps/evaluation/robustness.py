@@ -59,7 +59,8 @@ def robustness(
     result = {
         "clean": share(correct),
         "attacks": rows(found, correct),
-        "worst": worst(found, correct),
+        # Where the curve passes a radius of the evaluation, it is one more attack there.
+        "worst": worst([*found, *(m for m in curve if m.spec.eps in {f.spec.eps for f in found})], correct),
         "sweep": rows(curve, correct),
         "skipped": skipped,
         "complete": all(bool(one.done.all()) for one in (*found, *curve)),

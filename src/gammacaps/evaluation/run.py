@@ -4,6 +4,7 @@ import dataclasses
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from gammacaps.models.stored import read_config
 from gammacaps.training.config import TrainConfig
 from gammacaps.training.loop import METRICS, train
 
+EPS = 0.1  # where no run says
 FOLDER = "evaluation"  # in the run's folder: what each attack made of each image
 
 
@@ -64,8 +66,18 @@ def radii(config: EvaluateConfig, training: dict[str, Any]) -> tuple[float, ...]
     """Those asked for; else the paper's for its suite, and for others the one that the network was trained at."""
     if config.eps is not None:
         return config.eps
-    eps = training.get("eps")
-    return PAPER_EPS if config.attacks == ("paper",) or not eps else (float(eps),)
+    return PAPER_EPS if config.attacks == ("paper",) else (radius_of(training) or EPS,)
+
+
+def radius_of(training: dict[str, Any]) -> float | None:
+    """The radius that a network was trained at; None where it was not trained under attack."""
+    return float(training["eps"]) if training.get("robust") and training.get("eps") else None
+
+
+def common_radius(runs: Sequence[Path]) -> float:
+    """One for runs that are compared: the first that one of them was trained at."""
+    found = (radius_of(read_config(run).get("train", {})) for run in runs)
+    return next((eps for eps in found if eps is not None), EPS)
 
 
 def transfer_network(folder: Path, options: dict[str, Any], quiet: bool) -> Model:

@@ -15,6 +15,7 @@ NAMES = {
     "transfer": "transfer from a CNN",
     "square": "Square (black box)",
     "grey": "grey image",
+    "sweep": "PGD of the curve",
     "autoattack": "AutoAttack",
     "apgd-ce": "AutoAttack's APGD-CE",
     "apgd-t": "AutoAttack's APGD-T",
@@ -36,7 +37,7 @@ def table(results: dict[str, Any]) -> str:
     for row in results["worst"]:
         lines.append(_accuracy(f"WORST CASE eps {row['eps']:g}", row) + _winners(row))
     for row in results["sweep"]:
-        lines.append(_accuracy(f"curve: PGD-{row['steps']} eps {row['eps']:g}", row))
+        lines.append(_accuracy(title(row), row))
     if results["T"] is not None:
         lines += ["", f"  {'':<32}{'all classes':>12}{results['class_names'][0]:>12} (class 0)"]
         lines.append(_structure("T (1: a tree)", results["T"], "mean"))
@@ -47,7 +48,7 @@ def table(results: dict[str, Any]) -> str:
     lines += _checks(results)
     notes = list(results["skipped"])
     if not results["complete"]:
-        notes.append("Not everything was measured in the time given: the same command goes on from here.")
+        notes.append("Not all attacks and checks were done in the time given: the same command goes on from here.")
     if notes:
         lines += ["", *(f"  Note: {note}" for note in notes)]
     return "\n".join(lines)
@@ -93,8 +94,8 @@ def _checks(results: dict[str, Any]) -> list[str]:
     if "checks" not in results:
         return []
     bad = [check for check in results["checks"] if check["verdict"] in ("warn", "fail")]
-    passed = sum(check["verdict"] == "pass" for check in results["checks"])
-    summary = f"{passed} of {len(results['checks'])} checks passed"
+    judged = [check["verdict"] for check in results["checks"] if check["verdict"] != "skip"]
+    summary = f"{judged.count('pass')} of {len(judged)} checks passed"
     words = {"pass": "nothing speaks against these figures", "warn": "read the warnings", "fail": "do not believe them"}
     lines = ["", f"  Can these figures be believed? {summary}: {words[results['verdict']]}."]
     for check in bad:

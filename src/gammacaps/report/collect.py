@@ -40,6 +40,11 @@ from gammacaps.report.config import ReportConfig
 # Generated inputs that a CPU makes in a minute or two for a small network, and the paper's.
 ON_CPU, ON_GPU = (10, 200), (60, 1000)
 BATCH = 100
+# The command that makes each file of figures, its format, and what it must hold.
+FIGURES: dict[str, tuple[str, int, set[str]]] = {
+    "results.json": ("evaluate", 2, {"clean", "attacks", "confusion", "class_names", "settings", "data"}),
+    "audit.json": ("audit", 1, {"layers", "tree", "verdict", "eps", "tau", "settings"}),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +257,14 @@ def _one_of_each(data: DataSet) -> Tensor:
 
 
 def _if_there(path: Path) -> dict[str, Any] | None:
-    return read_json(path) if path.exists() else None
+    """A file of figures, if the run has one; what is not of the kind that this version writes is refused."""
+    if not path.exists():
+        return None
+    verb, form, wanted = FIGURES[path.name]
+    found = read_json(path)
+    if not isinstance(found, dict) or found.get("format") != form or not wanted <= set(found):
+        raise InputError(f"{path} holds no figures that this version knows: make it anew with gammacaps {verb}.")
+    return found
 
 
 def last_line(path: Path) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from gammacaps.attacks.gradient import Classifier
 from gammacaps.evaluation.checks.check import Check, Verdict
 from gammacaps.evaluation.checks.compare import compare
 from gammacaps.evaluation.checks.planted import planted
-from gammacaps.evaluation.checks.probe import bound, gradients, longer, neighbours, repeats
+from gammacaps.evaluation.checks.probe import bound, gradients, learned, longer, neighbours, repeats
 from gammacaps.evaluation.measure import Measured
 
 __all__ = ["Check", "Verdict", "all_checks", "verdict"]
@@ -30,7 +30,7 @@ def all_checks(
     radii = [m.spec.eps for m in found if 0 < m.spec.eps < 0.5]
     eps = max(radii, default=0.1)
     some, named = images[:: max(1, len(images) // PROBED)][:PROBED], labels[:: max(1, len(labels) // PROBED)][:PROBED]
-    checks = compare(found, curve)
+    checks = [learned(correct, labels), *compare(found, curve)]
     here = [m for m in found if m.spec.eps == eps]
     if here:
         done = torch.stack([m.done for m in here]).all(0)

@@ -82,7 +82,7 @@ def _falls(found: list[Measured]) -> Check | None:
             both = near.done & far.done
             if both.any():
                 back = int((near.broken & ~far.broken & both).sum())
-                flat = int((near.broken & both).sum()) == int((far.broken & both).sum()) < int(both.sum())
+                flat = far.stood > 0 and int((near.broken & both).sum()) == int((far.broken & both).sum())
                 pairs.append((back, int(both.sum()), attack, near.spec.eps, far.spec.eps, flat))
     if not pairs:
         return None
@@ -102,7 +102,7 @@ def _falls(found: list[Measured]) -> Check | None:
 
 def _reach(found: list[Measured]) -> Check | None:
     """Steps times step must cross the ball; FGSM's one step always does."""
-    stepping = [m.spec for m in found if m.spec.steps is not None and m.spec.step is not None and m.spec.eps > 0]
+    stepping = [m.spec for m in found if m.spec.steps and m.spec.step is not None and m.spec.eps > 0 and m.stood]
     if not stepping:
         return None
     reaches = [(spec.steps * spec.step / spec.eps, spec) for spec in stepping if spec.steps and spec.step is not None]

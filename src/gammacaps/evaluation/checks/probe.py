@@ -8,6 +8,7 @@ from gammacaps.attacks.balls import LinfBall
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.errors import InputError
 from gammacaps.evaluation.checks.check import Check, graded, missed, percent
+from gammacaps.evaluation.interval import wilson
 
 
 def gradients(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: int) -> list[Check]:
@@ -50,6 +51,15 @@ def gradients(model: Classifier, images: Tensor, labels: Tensor, eps: float, see
                 words = f"{percent(zero)} of the gradients of the loss {name} are zero{end}"
                 checks.append(Check(f"gradient-{name}", verdict, zero, f"{words}."))
     return checks
+
+
+def learned(correct: Tensor, labels: Tensor) -> Check:
+    """Clean accuracy must be above the share of the most frequent class, or there is nothing to attack."""
+    right, guessed = correct.float().mean().item(), labels.bincount().max().item() / len(labels)
+    if wilson(int(correct.sum()), len(correct))[0] > guessed:
+        return Check("learned", "pass", right, "The network is better than guessing.")
+    words = f"{percent(right)} are right, and always naming one class gives {percent(guessed)}"
+    return Check("learned", "warn", right, f"{words}: there is too little for an attack to break.")
 
 
 @torch.no_grad()

@@ -62,7 +62,7 @@ def score(name: str, eps: float, row: dict[str, Any], *, worst: bool = False) ->
 
 def attack_name(row: dict[str, Any]) -> str:
     """As in PGD-40; its radius is told beside it."""
-    name = title({**row, "attack": "pgd"} if row["attack"] == "sweep" else row).rpartition(" eps ")[0]
+    name = title(row).rpartition(" eps ")[0]
     return name[0].upper() + name[1:]
 
 
@@ -86,19 +86,19 @@ def number(value: float | None) -> str:
 
 
 def curve(found: Collected, results: dict[str, Any]) -> Curve | None:
-    """Accuracy over eps from clean on, for noise, a single step, PGD and the worst of all."""
+    """Accuracy over eps from clean on, for the worst of all attacks, PGD, a single step and noise."""
     start = [{"eps": 0.0, **results["clean"]}]
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {WORST: measured(results.get("worst", ()))}
     sweep = measured(results.get("sweep", ()))  # PGD at many radii, in place of PGD at the few of the evaluation
-    for row in (*measured(results["attacks"]), *sweep):
+    strongest_first = reversed(measured(results["attacks"]))
+    for row in (*sweep, *strongest_first):
         if row["attack"] in ("noise", "fgsm", "sweep" if sweep else "pgd"):
             rows.setdefault(attack_name(row), []).append(row)
-    rows[WORST] = measured(results.get("worst", ()))
     series: list[Series] = []
     for name, own in rows.items():
         points = sorted((*start, *(row for row in own if row["eps"] > 0)), key=lambda row: row["eps"])
         line = tuple((row["eps"], row["accuracy"]) for row in points)
-        # Where one attack is the worst at every radius, the worst case is its line, which need not be drawn twice.
+        # Of equal lines the stronger attack's is drawn: it says more.
         if len(line) > 1 and line not in [other.points for other in series]:
             series.append(Series(name, line, tuple((row["interval"][0], row["interval"][1]) for row in points)))
     if not series:
