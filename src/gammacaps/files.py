@@ -1,12 +1,13 @@
 """Files written whole or not at all."""
 
 import contextlib
+import glob
 import io
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,13 @@ def write_whole(path: Path, content: bytes) -> None:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
+    """Deletes what `write_whole` had begun to write of these files when its process was killed."""
+    for name in names:
+        for half in folder.glob(f".{glob.escape(name)}.????????"):
+            half.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:

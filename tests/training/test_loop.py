@@ -82,10 +82,11 @@ def test_a_killed_run_resumes_to_the_very_same_weights(tmp_path):
         deadline = time.monotonic() + 120
         while not (broken / CHECKPOINT).exists() and time.monotonic() < deadline:
             time.sleep(0.02)
-        time.sleep(0.2)  # into the middle of a step after it
+        time.sleep(0.05)  # into the middle of a step after it
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     assert rows(broken)[-1]["step"] < 40
+    (broken / f".{CHECKPOINT}.12345678").write_bytes(b"half")  # as if it had been killed while writing
     subprocess.run(command("train", "--resume", broken), check=True, capture_output=True)
     assert weights(broken) == weights(tmp_path / "unbroken")
     ours, theirs = load_file(broken / CHECKPOINT), load_file(tmp_path / "unbroken" / CHECKPOINT)

@@ -21,9 +21,9 @@ from gammacaps.attacks.losses import AttackLoss
 from gammacaps.data import DataSet, load_set
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
-from gammacaps.files import append_line, new_folder, write_whole
+from gammacaps.files import append_line, new_folder, remove_leftovers, write_whole
 from gammacaps.models import CNN, GammaCapsNet, MatrixCapsNet, Model, create, to_config
-from gammacaps.models.stored import read_config, write_config, write_weights
+from gammacaps.models.stored import CONFIG, WEIGHTS, read_config, write_config, write_weights
 from gammacaps.nn import MatrixCapsules
 from gammacaps.nn.matrix import vote_and_route
 from gammacaps.training.checkpoint import CHECKPOINT, Learner, read_checkpoint, write_checkpoint
@@ -76,6 +76,7 @@ def resume(
             f"{folder / 'config.json'} describes another network than its options and {data.name} give now: "
             "resume with the data and the version of gammacaps that it was started with."
         )
+    remove_leftovers(folder, (CHECKPOINT, CONFIG, WEIGHTS))
     return _learn(here, data, model, folder, as_json, {**stored, "train": dataclasses.asdict(config)})
 
 
