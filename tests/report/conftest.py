@@ -1,7 +1,7 @@
 """For the tests of pages: the browser, and a tiny run that has everything a page shows."""
 
 import pytest
-from browser import browser  # noqa: F401
+from browser import browser  # noqa: F401  a fixture
 
 from gammacaps.audit.config import AuditConfig
 from gammacaps.audit.run import audit_run

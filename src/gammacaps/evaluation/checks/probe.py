@@ -1,5 +1,7 @@
 """Checks that probe a classifier itself: its gradients, its repeatability, and where attacks must win."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -106,8 +108,8 @@ def longer(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: 
     if len(images) == 0:
         return Check("longer-attacks", "pass", 0.0, "No image stood, so that no longer attack could lower the figure.")
     generator = torch.Generator(images.device).manual_seed(seed + 1)
-    options = {"steps": 300, "step": eps / 20, "restarts": 1, "until_broken": True}
-    attacked = pgd(model, images, labels, eps=eps, generator=generator, **options)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"steps": 300, "step": eps / 20, "until_broken": True, "generator": generator}
+    attacked = pgd(model, images, labels, eps=eps, **options)
     with torch.no_grad():
         fell = int((model(attacked).argmax(dim=1) != labels).sum())
     words = f"Of {len(images)} images that stood, {fell} fell to 300 more steps from a new start"
