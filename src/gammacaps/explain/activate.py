@@ -111,7 +111,7 @@ def activate_all(
     size = min(batch, together * starts)
     shape = network.config.image_shape
     results: list[Generated] = []
-    with frozen(network), torch.no_grad():
+    with frozen(network), torch.no_grad(), torch.autocast(weight.device.type, enabled=False):
         fast = fast_steps(network, index, size, step, penalty)
         for first in range(0, len(capsules), together):
             group = capsules[first : first + together]
