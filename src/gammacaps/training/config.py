@@ -37,7 +37,7 @@ class TrainConfig:
     """Number of the attack's steps; 1 is the single-step training FGSM-RS, with a step of 1.25 eps."""
     attack_loss: AttackLossName = "margin"
     """What the attack makes large."""
-    eps_ramp: float = 0.5
+    eps_ramp: float = 0.25
     """Share of training over which eps grows from 0 to its value; 0 is the paper's full eps from the start."""
     trades: float = 0.0
     """Weight of TRADES: clean loss plus this times the divergence under attack; 0 trains on attacked images."""
@@ -54,7 +54,7 @@ class TrainConfig:
     """Adam's learning rate; the paper's is 0.001, constant."""
     schedule: Schedule = "cosine"
     """Learning rate over training: the paper's constant, cosine to 0, or decay by 0.96 each 20,000 steps."""
-    ema: float = 0.0
+    ema: float = 0.99
     """Decay of the weights' running mean, which is then what is saved (0.999 is usual); 0 for none."""
     reconstruction: float = 0.0005
     """Weight of the reconstruction loss, summed over pixels, against the clean image."""
