@@ -16,6 +16,7 @@ from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.training.config import TrainConfig, read_config_file
 
@@ -75,6 +76,15 @@ class Report:
     run: tyro.conf.Positional[Path]
     """The run's folder, or a shipped network's name."""
     report: ReportConfig = field(default_factory=ReportConfig)
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Make the paper's tables and figures, its numbers beside ours, and what it leaves out; docs/reproduction.md."""
+
+    parts: tyro.conf.Positional[tuple[Part, ...]] = ("all",)
+    """Which of them."""
+    reproduce: ReproduceConfig = field(default_factory=ReproduceConfig)
 
 
 @dataclass(frozen=True)
@@ -199,6 +209,12 @@ def report(options: Report) -> None:
     print(f"Open in a browser: {report_run(run, options.report)}")
 
 
+def reproduce(options: Reproduce) -> None:
+    from gammacaps.paper.run import reproduce as make
+
+    make(options.parts or ("all",), options.reproduce)
+
+
 def _folders(runs: tuple[Path, ...]) -> tuple[Path, ...]:
     """Runs' folders, shipped networks being copied to theirs."""
     from gammacaps.models.shipped import run_folder
@@ -237,6 +253,7 @@ VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "audit": (Audit, audit),
     "explain": (Explain, explain),
     "report": (Report, report),
+    "reproduce": (Reproduce, reproduce),
     "data": (Data, data),
     "demo": (Demo, demo),
     "bench": (Bench, bench),
