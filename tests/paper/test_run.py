@@ -19,8 +19,8 @@ GAMMA = TrainConfig(model=("filters=8", "primary_types=2", "hidden=[6]", "decode
 CNN = TrainConfig(preset="cnn", model=("filters=[4, 4]", "width=8"), **TINY)
 SDA, OTHER = "fashion-mnist-sda-robust-0", "fashion-mnist-cnn-robust-0"
 PLAN = [
-    Planned(SDA, "fashion-mnist", "sda", "robust", GAMMA, (2, 4), ((0.3, 20),), generate=True),
-    Planned(OTHER, "fashion-mnist", "cnn", "robust", CNN, (4,), ((0.3, 20),)),
+    Planned(SDA, "fashion-mnist", "sda", "robust", GAMMA, (2, 4), worst=((0.3, 20),), generate=True),
+    Planned(OTHER, "fashion-mnist", "cnn", "robust", CNN, (4,), worst=((0.3, 20),)),
 ]
 
 
@@ -46,7 +46,7 @@ def done(monkeypatch):
 
         return call
 
-    for name in ("train", "resume", "measure"):
+    for name in ("train", "resume", "measure", "attack_strongly"):
         monkeypatch.setattr(run, name, noted(name, getattr(run, name)))
     return calls
 
@@ -58,8 +58,10 @@ def test_all_of_it_in_small(options, done, tmp_path, capsys):
         ("measure", SDA, None),
         ("resume", SDA, 4),
         ("measure", SDA, None),
+        ("attack_strongly", SDA, None),
         ("train", OTHER, 4),
         ("measure", OTHER, None),
+        ("attack_strongly", OTHER, None),
     ]
     page = (tmp_path / "reproduction.md").read_text()
     assert "This is the cut-down version" in page
@@ -85,33 +87,44 @@ def test_all_of_it_in_small(options, done, tmp_path, capsys):
     assert "1/2 fashion-mnist-sda-robust-0: done before." in capsys.readouterr().err
 
 
-def test_a_killed_one_goes_on(options, done, tmp_path, monkeypatch):
+@pytest.mark.parametrize("killed", [("measure", 1), ("measure", 2), ("attack_strongly", 1)])
+def test_a_killed_one_goes_on(options, done, monkeypatch, killed):
     """Killed while it measures: what was trained and measured stays. The measuring is made up here."""
+    made_up = {name: record(name).figures for name in (SDA, OTHER)}
+    deadly = [killed]
 
-    def measured(folder, planned, options, *, last):
-        done.append(("measure", folder.name, None))
-        figures = record(planned.name).figures
-        if last and not (options.results_folder / "go on").exists():
+    def noted(name, folder):
+        done.append((name, folder.name, None))
+        if deadly and sum(call[0] == name for call in done) == deadly[0][1] and name == deadly[0][0]:
+            deadly.clear()
             raise KeyboardInterrupt
-        return {name: figures[name] for name in ("results", "worst", "checks")}, {}
+
+    def measured(folder, planned, options):
+        noted("measure", folder)
+        return {"results": made_up[planned.name]["results"], "worst": [], "checks": []}, {}
+
+    def attacked(folder, planned, options, eps, images):
+        noted("attack_strongly", folder)
+        return {"worst": [{"eps": eps}]}, {}
 
     monkeypatch.setattr(run, "measure", measured)
+    monkeypatch.setattr(run, "attack_strongly", attacked)
     monkeypatch.setattr(run, "write_page", lambda *_, **__: None)
     with pytest.raises(KeyboardInterrupt):
         run.reproduce(("all",), options)
-    early = (tmp_path / "reproduction" / f"{SDA}.at-2.json").read_bytes()
-    assert [call[0] for call in done] == ["train", "measure", "resume", "measure"]
-    (options.results_folder / "go on").touch()
-    done.clear()
     run.reproduce(("all",), options)
-    assert done == [("measure", SDA, None), ("train", OTHER, 4), ("measure", OTHER, None)]
-    assert (tmp_path / "reproduction" / f"{SDA}.at-2.json").read_bytes() == early
+    trained = [call for call in done if call[0] in ("train", "resume")]
+    assert trained == [("train", SDA, 2), ("resume", SDA, 4), ("train", OTHER, 4)]
+    for name in ("measure", "attack_strongly"):  # only what was killed is done once more
+        wanted = {"measure": 3, "attack_strongly": 2}[name] + (name == killed[0])
+        assert sum(call[0] == name for call in done) == wanted
 
 
 def test_runs_of_another_length_are_made_anew_where_asked(options, tmp_path):
     folder = options.results_folder
     folder.mkdir()
-    (folder / f"{OTHER}.json").write_text(json.dumps({"steps": 3}))
+    figures = {**record(OTHER).figures, "format": 1, "steps": 3, "total": 3}
+    (folder / f"{OTHER}.json").write_text(json.dumps(figures))
     assert run.finished(PLAN[1], options)  # no length was asked for
     longer = ReproduceConfig(quick=True, results=folder, steps=4)
     assert not run.finished(PLAN[1], longer)

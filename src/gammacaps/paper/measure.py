@@ -28,37 +28,41 @@ MAP_IMAGES = 1000  # test images that an activation map draws from
 Arrays = dict[str, np.ndarray]
 
 
-def measure(run: Path, planned: Planned, options: ReproduceConfig, *, last: bool) -> tuple[dict[str, Any], Arrays]:
-    """Figures and arrays of a run as it stands; the strong attacks only at its end."""
+def measure(run: Path, planned: Planned, options: ReproduceConfig) -> tuple[dict[str, Any], Arrays]:
+    """Figures and arrays of a run as it stands, but for the strong attacks."""
     config = planned.config
     device = pick_device(options.device)
     test = load_set(config.data, "test", data_dir=config.data_dir, size=config.size)
-    batch = 250 if device.type == "cpu" or config.preset == "matrix" else 1000
-    common: dict[str, Any] = {"eps": EPS, "data_dir": options.data_dir, "device": options.device, "batch": batch}
-    paper = EvaluateConfig(attacks=("paper",), limit=limited(None, options), checks=False, **common)
-    results = _small(evaluate_run(run, paper))
-    figures: dict[str, Any] = {"results": results, "worst": [], "checks": [], "suite": []}
+    paper = EvaluateConfig(attacks=("paper",), eps=EPS, checks=False, **_common(planned, options, planned.images))
+    figures: dict[str, Any] = {"results": _small(evaluate_run(run, paper)), "worst": [], "checks": [], "suite": []}
     arrays: Arrays = {}
-    suite = QUICK_SUITE if options.quick else options.suite
-    for eps, images in planned.worst if last else ():
-        strong = EvaluateConfig(
-            attacks=("fgsm", "pgd", *suite),
-            limit=limited(images, options),
-            checks=eps == config.eps and not options.quick,
-            **common | {"eps": (eps,)},
-        )
-        found = evaluate_run(run, strong)
-        figures["worst"] += found["worst"]
-        figures["checks"] += found.get("checks", [])
-        figures["suite"] += [{k: row[k] for k in ("attack", "eps", "accuracy", "interval")} for row in found["attacks"]]
-        figures["skipped"] = found["skipped"]
-        arrays[f"stood_{eps:g}"] = stood(run, test, eps, limited(images, options), found["weights"])
     model = load(run, device=device)
     _look(model, test, figures, arrays)
     if planned.generate and isinstance(model, GammaCapsNet):
         made = QUICK_INPUTS if options.quick else ON_CPU if device.type == "cpu" else ON_GPU
         _generate(model, test, made, figures, arrays)
     return figures, arrays
+
+
+def attack_strongly(
+    run: Path, planned: Planned, options: ReproduceConfig, eps: float, images: int | None
+) -> tuple[dict[str, list[Any]], Arrays]:
+    """Figures that the suite at one radius adds, and image by image which stood under all of it."""
+    config = planned.config
+    test = load_set(config.data, "test", data_dir=config.data_dir, size=config.size)
+    suite = ("fgsm", "pgd", *(QUICK_SUITE if options.quick else options.suite))
+    checks = eps == config.eps and not options.quick
+    common = _common(planned, options, images)
+    found = evaluate_run(run, EvaluateConfig(attacks=suite, eps=(eps,), checks=checks, **common))
+    rows = [{k: row[k] for k in ("attack", "eps", "accuracy", "interval")} for row in found["attacks"]]
+    figures = {"worst": found["worst"], "checks": found.get("checks", []), "suite": rows, "skipped": found["skipped"]}
+    return figures, {f"stood_{eps:g}": stood(run, test, eps, common["limit"], found["weights"])}
+
+
+def _common(planned: Planned, options: ReproduceConfig, images: int | None) -> dict[str, Any]:
+    few = pick_device(options.device).type == "cpu" or planned.config.preset == "matrix"
+    where = {"data_dir": options.data_dir, "device": options.device}
+    return {**where, "batch": 250 if few else 1000, "limit": limited(images, options)}
 
 
 def stood(run: Path, test: DataSet, eps: float, limit: int | None, weights: str) -> np.ndarray:

@@ -147,33 +147,32 @@ def _unequal(found: Found) -> str:
     return words
 
 
+RUNS = (
+    "run",
+    "steps",
+    "seed",
+    "test images",
+    "rate",
+    "attack in training",
+    "training",
+    "measuring",
+    "machine",
+    "commit",
+)
+
+
 def runs_table(found: Found, folder: str) -> str:
     """How each run was made: length, seed, time, device, version."""
     if not found:
         return "None yet: `gammacaps reproduce all`."
-    header = [
-        "run",
-        "steps",
-        "seed",
-        "rate",
-        "attack in training",
-        "training",
-        "measuring",
-        "device",
-        "torch",
-        "commit",
-    ]
     rows = []
     for name, record in found.items():
-        figures, train = record.figures, record.figures["train"]
-        attack = (
-            f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}" if train["robust"] else "none"
-        )
-        times = [f"{figures[key] / 60:.1f} min" for key in ("train_seconds", "measure_seconds")]
-        machine = figures["machine"]
-        where = [machine["device_name"], machine["torch"], figures["commit"] or machine["gammacaps"]]
-        rate = f"{train['lr']:g} {train['schedule']}"
-        rows.append(
-            [f"[{name}]({folder}/{name}.json)", f"{record.steps:,}", str(figures["seed"]), rate, attack, *times, *where]
-        )
-    return table(header, rows)
+        figures, train, machine = record.figures, record.figures["train"], record.figures["machine"]
+        attack = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}"
+        row = [f"[{name}]({folder}/{name}.json)", f"{record.steps:,}", str(figures["seed"])]
+        row += [f"{figures['results']['data']['images']:,}", f"{train['lr']:g} {train['schedule']}"]
+        row += [attack if train["robust"] else "none"]
+        row += [f"{figures[key] / 60:.1f} min" for key in ("train_seconds", "measure_seconds")]
+        row += [f"{machine['device_name']}, torch {machine['torch']}", figures["commit"] or machine["gammacaps"]]
+        rows.append(row)
+    return table(RUNS, rows)

@@ -51,7 +51,7 @@ def write_record(path: Path, figures: dict[str, Any], arrays: dict[str, np.ndarr
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # its keywords are arrays
     write_whole(path.with_suffix(".npz"), buffer.getvalue())
-    text = json.dumps({"format": FORMAT, **figures}, allow_nan=False)
+    text = json.dumps({**figures, "format": FORMAT}, allow_nan=False)
     write_whole(path, (text + "\n").encode())
 
 

@@ -12,14 +12,13 @@ from typing import Any
 
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
-from gammacaps.files import read_json
 from gammacaps.models.stored import read_config
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table
-from gammacaps.paper.measure import measure
+from gammacaps.paper.measure import attack_strongly, measure
 from gammacaps.paper.page import write_page
 from gammacaps.paper.plan import Planned, chosen, same_training
-from gammacaps.paper.record import path_of, write_record
+from gammacaps.paper.record import path_of, read_record, write_record
 from gammacaps.training.checkpoint import step_of
 from gammacaps.training.config import config_from
 from gammacaps.training.loop import METRICS, resume, train
@@ -49,25 +48,29 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
 
 
 def make(planned: Planned, options: ReproduceConfig) -> None:
-    """Trains a run to each of its moments and measures it there; what is there already is not done again."""
+    """Trains a run to each of its moments and measures it there; what is there already is not done again.
+
+    What is measured is written at once, the strong attacks radius by radius: a machine may go at any time.
+    """
     folder = options.work_folder / planned.name
-    moments = [m for m in planned.moments if not measured(planned, options, m)]
-    behind = folder.exists() and (not _same(folder, planned) or step_of(folder) > moments[0])
-    for moment in moments:
+    left = [moment for moment in planned.moments if not measured(planned, options, moment)]
+    behind = folder.exists() and (not _same(folder, planned) or (bool(left) and step_of(folder) > left[0]))
+    for moment in left:
         advance(planned, folder, moment, options, overwrite=behind)
         behind = False
         started = time.monotonic()
-        last = moment == planned.moments[-1]
-        figures, arrays = measure(folder, planned, options, last=last)
-        write_record(
-            path_of(options.results_folder, planned.name, None if last else moment),
-            {
-                **_about(planned, options, folder, moment),
-                "measure_seconds": round(time.monotonic() - started, 1),
-                **figures,
-            },
-            arrays,
-        )
+        figures, arrays = measure(folder, planned, options)
+        about = {**_about(planned, options, folder, moment), "measure_seconds": round(time.monotonic() - started, 1)}
+        write_record(_path(planned, options, moment), {**about, **figures}, arrays)
+    path = _path(planned, options, planned.moments[-1])
+    for eps, images in planned.worst:
+        record = read_record(path)
+        if record.worst(eps) is None:
+            started = time.monotonic()
+            more, arrays = attack_strongly(folder, planned, options, eps, images)
+            figures = {**record.figures, **{name: record.figures.get(name, []) + more[name] for name in more}}
+            figures["measure_seconds"] += round(time.monotonic() - started, 1)
+            write_record(path, figures, {**record.arrays, **arrays})
 
 
 def advance(planned: Planned, folder: Path, moment: int, options: ReproduceConfig, *, overwrite: bool) -> None:
@@ -79,17 +82,30 @@ def advance(planned: Planned, folder: Path, moment: int, options: ReproduceConfi
 
 
 def finished(planned: Planned, options: ReproduceConfig) -> bool:
-    """Whether a run's figures are there; of a length that was asked for they must be at least as long."""
+    """Whether a run's figures are there.
+
+    Where a length was asked for, they must be of one as long; where the run itself is still there, the strong attacks
+    must be done too. Without it they could be made up for only by training again.
+    """
     path = path_of(options.results_folder, planned.name)
     if not path.exists():
         return False
-    return options.steps is None or read_json(path).get("steps", 0) >= planned.moments[-1]
+    record = read_record(path)
+    if options.steps is not None and record.steps < planned.moments[-1]:
+        return False
+    attacked = all(record.worst(eps) is not None for eps, _ in planned.worst)
+    folder = options.work_folder / planned.name
+    return attacked or record.figures["total"] != planned.moments[-1] or not _same(folder, planned)
 
 
 def measured(planned: Planned, options: ReproduceConfig, moment: int) -> bool:
-    """Whether the figures of an earlier step of this very training are there; the last moment's never are yet."""
-    path = path_of(options.results_folder, planned.name, moment)
-    return moment != planned.moments[-1] and path.exists() and read_json(path).get("total") == planned.moments[-1]
+    """Whether the figures of a step of this very training are there."""
+    path = _path(planned, options, moment)
+    return path.exists() and read_record(path).figures["total"] == planned.moments[-1]
+
+
+def _path(planned: Planned, options: ReproduceConfig, moment: int) -> Path:
+    return path_of(options.results_folder, planned.name, None if moment == planned.moments[-1] else moment)
 
 
 def _same(folder: Path, planned: Planned) -> bool:

@@ -18,7 +18,7 @@ WORDS = (
     "All trained under attack at the same radius with as many steps of as many images; EM, whose step costs so much "
     "more, with what the column says. The worst case counts an image as right only if it stands under every attack "
     "of the suite, AutoAttack among them where it is installed (`gammacaps evaluate --attacks strong`). FGSM and PGD "
-    "are on all test images, the worst case on so many as its column says."
+    "are on the test images that the table of runs tells, the worst case on so many as its column says."
 )
 
 
