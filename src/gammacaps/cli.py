@@ -16,6 +16,7 @@ from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.training.config import TrainConfig, read_config_file
 
@@ -42,7 +43,7 @@ class Evaluate:
     """Measure runs: accuracy clean and under attack, T and D, and whether to believe it; writes results.json."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
-    """The run's folder, or several, whose curves (--sweep) are drawn together."""
+    """The run's folder or a shipped network's name, or several, whose curves (--sweep) are drawn together."""
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
     json: bool = False
     """Print results.json instead of a table."""
@@ -53,7 +54,7 @@ class Audit:
     """Say which capsules are gamma-capsules, by the paper's definitions; writes audit.json."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
-    """The run's folder, or several to compare."""
+    """The run's folder or a shipped network's name, or several to compare."""
     audit: AuditConfig = field(default_factory=AuditConfig)
     json: bool = False
     """Print audit.json instead of a table."""
@@ -64,7 +65,7 @@ class Explain:
     """Write what the capsules mean as files: generated inputs, parse trees, maps, into RUN/explain."""
 
     run: tyro.conf.Positional[Path]
-    """The run's folder."""
+    """The run's folder, or a shipped network's name."""
     report: ReportConfig = field(default_factory=ReportConfig)
 
 
@@ -73,8 +74,17 @@ class Report:
     """Write one page about a run, report.html, that shows all of it and needs nothing else."""
 
     run: tyro.conf.Positional[Path]
-    """The run's folder."""
+    """The run's folder, or a shipped network's name."""
     report: ReportConfig = field(default_factory=ReportConfig)
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Make the paper's tables and figures, its numbers beside ours, and what it leaves out; docs/reproduction.md."""
+
+    parts: tyro.conf.Positional[tuple[Part, ...]] = ("all",)
+    """Which of them."""
+    reproduce: ReproduceConfig = field(default_factory=ReproduceConfig)
 
 
 @dataclass(frozen=True)
@@ -146,11 +156,11 @@ def evaluate(options: Evaluate) -> None:
     from gammacaps.evaluation.run import common_radius, evaluate_run
     from gammacaps.evaluation.table import table
 
-    _some(options.runs)
+    runs = _folders(options.runs)
     config, results = options.evaluate, []
-    if len(options.runs) > 1 and config.eps is None and config.attacks != ("paper",):
-        config = replace(config, eps=(common_radius(options.runs),))
-    for run in options.runs:
+    if len(runs) > 1 and config.eps is None and config.attacks != ("paper",):
+        config = replace(config, eps=(common_radius(runs),))
+    for run in runs:
         results.append(evaluate_run(run, config, quiet=options.json))
         if not options.json:
             print(f"{table(results[-1])}\n\nWritten to {run / 'results.json'}")
@@ -159,7 +169,7 @@ def evaluate(options: Evaluate) -> None:
     if options.evaluate.sweep:
         from gammacaps.evaluation.curve import draw_curves
 
-        path = options.runs[0] / "sweep.png"
+        path = runs[0] / "sweep.png"
         draw_curves(results, path)
         if not options.json:
             print(f"The curve of accuracy over eps: {path}")
@@ -170,12 +180,12 @@ def audit(options: Audit) -> None:
     from gammacaps.audit.table import compare, table
     from gammacaps.evaluation.run import common_radius
 
-    _some(options.runs)
+    runs = _folders(options.runs)
     config, results = options.audit, []
-    if len(options.runs) > 1 and not config.eps:
-        eps = common_radius(options.runs)
+    if len(runs) > 1 and not config.eps:
+        eps = common_radius(runs)
         config = replace(config, eps=(eps / 2, eps))
-    for run in options.runs:
+    for run in runs:
         results.append(audit_run(run, config, quiet=options.json))
         if not options.json:
             print(f"{table(results[-1])}\n\nWritten to {run / 'audit.json'}")
@@ -188,18 +198,30 @@ def audit(options: Audit) -> None:
 def explain(options: Explain) -> None:
     from gammacaps.report.run import explain_run
 
-    print(f"Pictures and figures: {explain_run(options.run, options.report)}")
+    (run,) = _folders((options.run,))
+    print(f"Pictures and figures: {explain_run(run, options.report)}")
 
 
 def report(options: Report) -> None:
     from gammacaps.report.run import report_run
 
-    print(f"Open in a browser: {report_run(options.run, options.report)}")
+    (run,) = _folders((options.run,))
+    print(f"Open in a browser: {report_run(run, options.report)}")
 
 
-def _some(runs: tuple[Path, ...]) -> None:
+def reproduce(options: Reproduce) -> None:
+    from gammacaps.paper.run import reproduce as make
+
+    make(options.parts or ("all",), options.reproduce)
+
+
+def _folders(runs: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Runs' folders, shipped networks being copied to theirs."""
+    from gammacaps.models.shipped import run_folder
+
     if not runs:
         raise InputError("Name the run's folder, such as runs/mine.")
+    return tuple(run_folder(run) for run in runs)
 
 
 def data(options: Data) -> None:
@@ -231,6 +253,7 @@ VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "audit": (Audit, audit),
     "explain": (Explain, explain),
     "report": (Report, report),
+    "reproduce": (Reproduce, reproduce),
     "data": (Data, data),
     "demo": (Demo, demo),
     "bench": (Bench, bench),

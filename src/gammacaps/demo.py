@@ -67,6 +67,7 @@ def run_demo(
     for name, run in runs.items():
         print(f"The network trained {HOW[name]}: {run}")
     print(f"All about the first, to open in a browser: {page}")
+    print("The same of a network that was trained longer and comes with gammacaps: gammacaps report fashion-mini")
     print(f"All of it took {time.monotonic() - started:.0f} s.")
 
 

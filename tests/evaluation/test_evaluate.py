@@ -13,6 +13,7 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced, evaluate
 from gammacaps.evaluation.interval import wilson
+from gammacaps.evaluation.run import transfer_network
 from gammacaps.evaluation.table import table
 
 CONFIG = EvaluateConfig(
@@ -138,3 +139,16 @@ def test_data_that_does_not_fit_the_network_gets_one_sentence(trained):
         EvaluateConfig(eps=(-0.1,))
     with pytest.raises(InputError, match="limit must be at least 1"):
         EvaluateConfig(limit=0)
+
+
+def test_the_transfer_network_is_made_where_nothing_was_measured_before(tmp_path, monkeypatch):
+    saved = []
+
+    def train(config, folder):
+        gammacaps.save(gammacaps.create("cnn", filters=(4, 4), width=8), folder)
+        saved.append(config.data)
+
+    monkeypatch.setattr("gammacaps.evaluation.run.train", train)
+    for _ in range(2):
+        transfer_network(tmp_path / "evaluation" / "cnn", {"data": "fashion-mini", "device": "cpu"}, quiet=True)
+    assert saved == ["fashion-mini"]

@@ -8,8 +8,8 @@ from gammacaps.audit.audit import audit
 from gammacaps.audit.config import AuditConfig
 from gammacaps.audit.picture import over_eps, over_tau
 from gammacaps.data import load_set
-from gammacaps.errors import InputError
-from gammacaps.evaluation.run import radius_of, trained_steps
+from gammacaps.evaluation.run import data_name, radius_of, trained_steps
+from gammacaps.evaluation.store import identity
 from gammacaps.files import write_figure, write_json
 from gammacaps.lines import Lines
 from gammacaps.models import load
@@ -20,15 +20,14 @@ def audit_run(run: Path, config: AuditConfig, *, quiet: bool = False) -> dict[st
     """The audit of a run, on the data and within the radius it was trained with unless the configuration says other."""
     stored = read_config(run)
     training = stored.get("train", {})
-    name = config.data or training.get("data")
-    if name is None:
-        raise InputError(f"{run} does not say what it was trained on: name a data set with --data.")
+    name = data_name(run, stored, config.data)
     data = load_set(name, "test", data_dir=config.data_dir or training.get("data_dir"), size=training.get("size"))
     if not config.eps and (eps := radius_of(training)) is not None:
         config = dataclasses.replace(config, eps=(eps / 2, eps))
     about = {"run": str(run), "model": stored["model"], "trained_under_attack": training.get("robust")}
-    about["trained_steps"] = trained_steps(run)
-    results = {**about, **audit(load(run), data, config, Lines(quiet, "pairs of image and capsule"))}
+    model = load(run)
+    about |= {"weights": identity(model), "trained_steps": trained_steps(run)}
+    results = {**about, **audit(model, data, config, Lines(quiet, "pairs of image and capsule"))}
     write_json(run / "audit.json", results)
     write_figure(run / "audit-eps.png", over_eps([results]))
     write_figure(run / "audit-tau.png", over_tau([results]))

@@ -30,16 +30,15 @@ def evaluate_run(run: Path, config: EvaluateConfig, *, quiet: bool = False) -> d
     """The figures of a run, on the data it was trained on unless the configuration names other data."""
     stored = read_config(run)
     training = stored.get("train", {})
-    name = config.data or training.get("data")
-    if name is None:
-        raise InputError(f"{run} does not say what it was trained on: name a data set with --data.")
+    name = data_name(run, stored, config.data)
     data_dir, size = config.data_dir or training.get("data_dir"), training.get("size")
     data = load_set(name, "test", data_dir=data_dir, size=size)
     config = dataclasses.replace(config, eps=radii(config, training), data=name)
     model = load(run)
     check_fit(model, data)
     data_print = fingerprint(data.images, data.labels)
-    store = Store(run / FOLDER, weights=identity(model), data=data_print)
+    weights = identity(model)
+    store = Store(run / FOLDER, weights=weights, data=data_print)
     try:
         other = None
         if "transfer" in config.named_attacks():
@@ -49,9 +48,18 @@ def evaluate_run(run: Path, config: EvaluateConfig, *, quiet: bool = False) -> d
     except KeyboardInterrupt:
         words = f"Stopped. What was measured is kept in {run / FOLDER}: the same command goes on from there."
         raise KeyboardInterrupt(words) from None
-    results = {"run": str(run), "model": stored["model"], "trained_steps": trained_steps(run), **results}
+    about = {"run": str(run), "model": stored["model"], "weights": weights, "trained_steps": trained_steps(run)}
+    results = {**about, **results}
     write_json(run / "results.json", results)
     return results
+
+
+def data_name(run: Path, stored: dict[str, Any], asked: str | None) -> str:
+    """The data to look at a run with: what is asked for, else what its card or its training names."""
+    name = asked or stored.get("measured_on") or stored.get("train", {}).get("data")
+    if name is None:
+        raise InputError(f"{run} does not say what it was trained on: name a data set with --data.")
+    return str(name)
 
 
 def trained_steps(run: Path) -> int | None:
@@ -59,7 +67,7 @@ def trained_steps(run: Path) -> int | None:
     try:
         return int(json.loads((run / METRICS).read_text().splitlines()[-1])["step"])
     except (OSError, IndexError, KeyError, ValueError):
-        return None
+        return read_config(run).get("trained_steps")  # of shipped weights
 
 
 def radii(config: EvaluateConfig, training: dict[str, Any]) -> tuple[float, ...]:
@@ -87,6 +95,7 @@ def transfer_network(folder: Path, options: dict[str, Any], quiet: bool) -> Mode
             print("Training a small CNN, whose attacked images are tried on the network ...", file=sys.stderr)
         small: dict[str, Any] = {"preset": "cnn", "model": ("filters=[16, 32]", "width=256"), "robust": False}
         training = TrainConfig(steps=250, batch=64, lr=1e-3, **small, **options)
+        folder.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
             train(training, Path(temporary) / "cnn")
             (Path(temporary) / "cnn").rename(folder)

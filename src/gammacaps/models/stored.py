@@ -13,6 +13,7 @@ import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.files import new_folder, read_json, write_json, write_whole
 from gammacaps.models.presets import Model, from_config, to_config
+from gammacaps.models.shipped import stored_at
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FORMAT = 1
@@ -26,8 +27,8 @@ def save(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
 
 
 def load(name_or_folder: str | Path, *, device: str | torch.device = "cpu") -> Model:
-    """The network of a run's folder, with its weights, as float32 and in evaluation mode."""
-    folder = Path(name_or_folder)
+    """The network of a run's folder or one that is shipped, with its weights, as float32 and in evaluation mode."""
+    folder = stored_at(name_or_folder)
     config = read_config(folder)
     try:
         model = from_config(config["model"])

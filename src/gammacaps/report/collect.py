@@ -15,6 +15,7 @@ from gammacaps.data import DataSet, load_set
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
+from gammacaps.evaluation.run import data_name
 from gammacaps.explain.activate import Generated, activate_all
 from gammacaps.explain.examples import Features, Served, Strongest, classes_served, features, strongest
 from gammacaps.explain.filters import Filters, first_filters
@@ -176,9 +177,7 @@ def depends_on_neighbours(model: Model) -> bool:
 
 def _data(run: Path, stored: dict[str, Any], config: ReportConfig, split: str) -> DataSet:
     training = stored.get("train", {})
-    name = config.data or training.get("data")
-    if name is None:
-        raise InputError(f"{run} does not say what it was trained on: name a data set with --data.")
+    name = data_name(run, stored, config.data)
     return load_set(name, split, data_dir=config.data_dir or training.get("data_dir"), size=training.get("size"))
 
 

@@ -75,6 +75,15 @@ def read_checkpoint(folder: Path, learner: Learner) -> None:
         }
 
 
+def step_of(folder: Path) -> int:
+    """The step at which a run's checkpoint stands; 0 where there is none yet."""
+    try:
+        with safe_open(folder / CHECKPOINT, "pt") as file:
+            return int(json.loads(file.metadata()["state"])["step"])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError):
+        return 0
+
+
 def _step_device(optimizer: torch.optim.Adam, parameter: Tensor) -> torch.device:
     """Adam counts steps on the weight's device only where it is fused."""
     return parameter.device if optimizer.defaults["fused"] else torch.device("cpu")

@@ -39,8 +39,10 @@ class Interrupted(KeyboardInterrupt):
     """Training was asked to stop (Ctrl-C or SIGTERM) and saved its state."""
 
 
-def train(config: TrainConfig, folder: Path, *, overwrite: bool = False, as_json: bool = False) -> Model:
-    """Trains a new network into a new run's folder."""
+def train(
+    config: TrainConfig, folder: Path, *, overwrite: bool = False, as_json: bool = False, until: int | None = None
+) -> Model:
+    """Trains a new network into a new run's folder; to its end, or `until` a step from where it can be resumed."""
     data = load_set(config.data, "train", data_dir=config.data_dir, size=config.size)
     model = new_model(config, data)
     pick_device(config.device)  # what can't be used is said before a folder is made
@@ -49,7 +51,7 @@ def train(config: TrainConfig, folder: Path, *, overwrite: bool = False, as_json
     with new_folder(folder, overwrite=overwrite) as temporary:
         described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": _describe(data)}
         write_config(temporary, {**described, "machine": describe_machine(config.device)})
-    return _learn(config, data, model, folder, as_json)
+    return _learn(config, data, model, folder, as_json, until=until)
 
 
 def resume(
@@ -58,6 +60,7 @@ def resume(
     device: str | None = None,
     data_dir: str | None = None,
     as_json: bool = False,
+    until: int | None = None,
     **lengths: float | None,
 ) -> Model:
     """Goes on with an interrupted run, or with a finished one to a new length (steps, epochs or minutes)."""
@@ -77,7 +80,7 @@ def resume(
             "resume with the data and the version of gammacaps that it was started with."
         )
     remove_leftovers(folder, (CHECKPOINT, CONFIG, WEIGHTS))
-    return _learn(here, data, model, folder, as_json, {**stored, "train": dataclasses.asdict(config)})
+    return _learn(here, data, model, folder, as_json, {**stored, "train": dataclasses.asdict(config)}, until=until)
 
 
 def new_model(config: TrainConfig, data: DataSet) -> Model:
@@ -99,6 +102,8 @@ def _learn(
     folder: Path,
     as_json: bool,
     described: dict[str, Any] | None = None,
+    *,
+    until: int | None = None,
 ) -> Model:
     """The loop: from wherever the folder's checkpoint stands to the end of training.
 
@@ -129,13 +134,13 @@ def _learn(
     before, started = learner.seconds, time.monotonic()
     with _deterministic(), _stop_on_signal() as asked_to_stop:
         try:
-            while (done := _progress(learner, total, limit)) < 1:
+            while (done := _progress(learner, total, limit)) < 1 and learner.step != until:
                 index = batch_of(learner.step, len(images), config).to(device)
                 losses, accuracy, attacked = take_step(config, learner, images[index], labels[index], done)
                 learner.step += 1
                 learner.seconds = before + time.monotonic() - started
                 progress.step()
-                last = _progress(learner, total, limit) >= 1 or bool(asked_to_stop)
+                last = _progress(learner, total, limit) >= 1 or bool(asked_to_stop) or learner.step == until
                 if learner.step % config.log_every == 0 or last:
                     _refuse_nan(losses["loss"], learner, folder)
                     row = {

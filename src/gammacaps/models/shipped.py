@@ -1,0 +1,60 @@
+"""Networks that come with the package: their names, and how a verb gets a run's folder of one."""
+
+import filecmp
+import sys
+from pathlib import Path
+
+from gammacaps.errors import InputError
+from gammacaps.files import new_folder, write_whole
+
+SHIPPED = Path(__file__).parent / "weights"
+RUNS = Path("runs")  # under the working directory: where a shipped network is copied to, since verbs write beside it
+FILES = ("config.json", "model.safetensors", "README.md")
+
+
+def shipped_names() -> tuple[str, ...]:
+    """The networks in the package, by name."""
+    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/model.safetensors")))
+
+
+def stored_at(name_or_folder: str | Path) -> Path:
+    """Where a network lies, to be read: an existing folder, else the package's folder of a shipped one."""
+    folder = Path(name_or_folder)
+    if folder.is_dir():
+        return folder
+    if str(name_or_folder) in shipped_names():
+        return SHIPPED / str(name_or_folder)
+    names = ", ".join(shipped_names())
+    raise InputError(
+        f"There is no run's folder {folder}, and no network of that name comes with gammacaps: give the folder that "
+        f"`gammacaps train --out` made, or one of {names}."
+    )
+
+
+def run_folder(name_or_folder: str | Path) -> Path:
+    """The folder of a run, to be written to: an existing one, else a shipped network's copy under runs/.
+
+    The copy is made at the first use, whole or not at all.
+    """
+    source = stored_at(name_or_folder)
+    if source.parent != SHIPPED:
+        return source
+    folder = RUNS / source.name
+    if not folder.exists():
+        with new_folder(folder) as temporary:
+            for name in FILES:
+                write_whole(temporary / name, (source / name).read_bytes())
+        print(f"Copied the network {source.name} that comes with gammacaps to {folder}.", file=sys.stderr)
+    elif not is_copy(folder, source):
+        raise InputError(
+            f"{folder} is not the network {source.name} that comes with gammacaps: to use what is there give {folder}, "
+            "to use the shipped one move it away."
+        )
+    return folder
+
+
+def is_copy(folder: Path, source: Path) -> bool:
+    """Whether a folder holds the very weights of a shipped network, and says the same of it."""
+    return all(
+        (folder / name).is_file() and filecmp.cmp(folder / name, source / name, shallow=False) for name in FILES[:2]
+    )

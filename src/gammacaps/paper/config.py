@@ -1,0 +1,65 @@
+"""What a reproduction is told. Free of torch, so that help is instant."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gammacaps.errors import InputError
+
+Part = Literal[
+    "table1",
+    "table2",
+    "fgsm",
+    "fair",
+    "better",
+    "confusion",
+    "features",
+    "hidden",
+    "activations",
+    "maps",
+    "filters",
+    "all",
+]
+
+
+@dataclass(frozen=True)
+class ReproduceConfig:
+    """How to reproduce. A run whose small file of figures is in the results folder is done, and not trained again."""
+
+    runs: tuple[str, ...] = ()
+    """Only these runs, and no page: so that several processes can share the work (see --dry-run for the names)."""
+    steps: int | None = None
+    """Length of training; without it the paper's 15,000 under attack and 5,000 on clean images. Runs that were
+    shorter are done again."""
+    evaluate_images: int | None = None
+    """Measure on so many test images at most; without it on all, and on 1,000 for the strong attacks."""
+    suite: tuple[str, ...] = ("strong",)
+    """Attacks whose worst case the fair table shows: suites or attacks as in gammacaps evaluate."""
+    quick: bool = False
+    """A cut-down version of everything for 2 cores in half an hour: small networks, few steps, few images."""
+    dry_run: bool = False
+    """List the runs with what they will cost, and do nothing."""
+    page: bool = False
+    """Only write the page again from the figures that are there."""
+    results: Path | None = None
+    """Folder of the figures, the page beside it; without it docs/reproduction, for --quick runs/quick/reproduction."""
+    work: Path | None = None
+    """Folder of the runs themselves, with their weights; without it runs/reproduction or runs/quick."""
+    data_dir: str | None = None
+    """Folder in which the named data sets lie."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1 and so on."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "evaluate_images"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be at least 1, not {value}.")
+
+    @property
+    def results_folder(self) -> Path:
+        return self.results or Path("runs/quick/reproduction" if self.quick else "docs/reproduction")
+
+    @property
+    def work_folder(self) -> Path:
+        return self.work or Path("runs/quick" if self.quick else "runs/reproduction")

@@ -1,0 +1,1 @@
+"""The page's parts, one module a table or figure: from the runs' records to markdown and pictures."""

@@ -1,0 +1,49 @@
+"""Cells and tables of markdown, and the grids of pictures that several figures share."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gammacaps.paper.plan import DATA, PARTS, RULES
+from gammacaps.paper.record import Record
+
+Found = dict[str, Record]
+NOT_YET = "not run yet"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def percent(row: dict[str, Any] | None) -> str:
+    """An accuracy with its 95% interval."""
+    if row is None or row["accuracy"] is None:
+        return NOT_YET
+    low, high = row["interval"]
+    return f"{100 * row['accuracy']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def heading(record: Record) -> tuple[str, str, str, str]:
+    """What names a run in a table: data, network, length, seed."""
+    figures = record.figures
+    return DATA[figures["data"]], RULES[figures["rule"]], f"{record.steps:,}", str(figures["seed"])
+
+
+def missing(part: str, found: Found) -> str:
+    """A line about the runs that a part still lacks; empty where it has all."""
+    names = [name for name in PARTS[part] if name not in found]
+    return f"Not run yet: {', '.join(f'`{name}`' for name in names)}." if names else ""
+
+
+def as_images(array: np.ndarray) -> list[Tensor]:
+    """Images (C, H, W) in [0, 1] from bytes (n, C, H, W)."""
+    return list(torch.from_numpy(array).float() / 255)

@@ -1,0 +1,40 @@
+"""Table 3: the confusion matrix on fashionMNIST, early and late in training under attack, beside the paper's."""
+
+from pathlib import Path
+
+from gammacaps.explain.maps import confusion_map
+from gammacaps.files import write_whole
+from gammacaps.paper.expected import expected
+from gammacaps.paper.parts.cells import Found, missing
+from gammacaps.paper.plan import PARTS
+from gammacaps.paper.record import Record
+
+SHIRT = 6
+
+
+def section(found: Found, folder: Path) -> str:
+    (name,) = PARTS["confusion"]
+    if name not in found:
+        return missing("confusion", found)
+    last = found[name]
+    told = expected()["confusion"]
+    names = last.figures["results"]["class_names"]
+    write_whole(folder / "confusion-paper.png", confusion_map(told["matrix"], names).png())
+    lines = [f"The paper's after {told['steps']:,} steps (SDA, clean test images; a row is the true class):"]
+    lines.append(f"![The paper's confusion matrix]({folder.name}/confusion-paper.png)")
+    for record in (*last.earlier, last):
+        shown = confusion_map(record.figures["results"]["confusion"], names)
+        write_whole(folder / f"confusion-{record.steps}.png", shown.png())
+        lines.append(
+            f"Ours after {record.steps:,} steps: {right(record, SHIRT):.1%} of the shirts are right. {shown.meaning}"
+        )
+        lines.append(
+            f"![Our confusion matrix after {record.steps:,} steps]({folder.name}/confusion-{record.steps}.png)"
+        )
+    return "\n\n".join(lines)
+
+
+def right(record: Record, label: int) -> float:
+    """The share of a class's images that is right."""
+    row = record.figures["results"]["confusion"][label]
+    return row[label] / max(1, sum(row))

@@ -1,0 +1,50 @@
+"""The comparison that the paper leaves out: all trained under the same attack, and attacked with all there is."""
+
+from pathlib import Path
+
+from gammacaps.paper.expected import EPS
+from gammacaps.paper.parts.cells import Found, heading, missing, percent, table
+from gammacaps.paper.plan import PARTS
+from gammacaps.paper.record import Record
+
+HEADER = ["data", "network", "steps", "seed", "trained at", "clean", "eps", "FGSM", "PGD-40", "worst case", "images"]
+
+
+def section(found: Found, folder: Path) -> str:
+    return compared("fair", found, WORDS)
+
+
+WORDS = (
+    "All trained under attack at the same radius with as many steps of as many images; EM, whose step costs so much "
+    "more, with what the column says. The worst case counts an image as right only if it stands under every attack "
+    "of the suite, AutoAttack among them where it is installed (`gammacaps evaluate --attacks strong`). FGSM and PGD "
+    "are on the test images that the table of runs tells, the worst case on so many as its column says."
+)
+
+
+def compared(part: str, found: Found, words: str) -> str:
+    """One row a run and radius."""
+    rows = [row for name in PARTS[part] if name in found for row in _rows(found[name])]
+    checked = [_checked(found[name]) for name in PARTS[part] if name in found and found[name].figures["checks"]]
+    believe = "Can these be believed? " + "; ".join(checked) + "." if checked else ""
+    parts = (words, table(HEADER, rows) if rows else "", believe, missing(part, found))
+    return "\n\n".join(text for text in parts if text)
+
+
+def _rows(record: Record) -> list[list[str]]:
+    train = record.figures["train"]
+    attack = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}, batch {train['batch']}"
+    rows = []
+    for eps in EPS:
+        worst = record.worst(eps)
+        told = [percent(record.accuracy(name, eps)) for name in ("fgsm", "pgd")]
+        told += ["-", "-"] if worst is None else [f"**{percent(worst)}**", f"{worst['images']:,}"]
+        rows.append([*heading(record), attack, percent(record.figures["results"]["clean"]), f"{eps:g}", *told])
+    return rows
+
+
+def _checked(record: Record) -> str:
+    judged = [check for check in record.figures["checks"] if check["verdict"] != "skip"]
+    passed = sum(check["verdict"] == "pass" for check in judged)
+    bad = ", ".join(check["check"] for check in judged if check["verdict"] != "pass")
+    return f"`{record.name}`: {passed} of {len(judged)} checks passed" + (f" (not: {bad})" if bad else "")

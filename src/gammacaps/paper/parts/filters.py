@@ -1,0 +1,34 @@
+"""The filters of the first convolution, trained under attack and on clean images."""
+
+from pathlib import Path
+
+import torch
+
+from gammacaps.explain.filters import Filters
+from gammacaps.files import write_whole
+from gammacaps.paper.parts.cells import Found, missing
+from gammacaps.paper.plan import PARTS
+from gammacaps.paper.record import Record
+
+
+def section(found: Found, folder: Path) -> str:
+    lines = []
+    for name in PARTS["filters"]:
+        if name in found:
+            record = found[name]
+            write_whole(folder / f"filters-{record.figures['kind']}.png", _picture(record))
+            how = "under attack" if record.figures["kind"] == "robust" else "on clean images"
+            share = record.figures["filters"]["largest_tenth"]
+            lines.append(
+                f"Trained {how} ({record.steps:,} steps): the largest tenth of a filter's weights holds {share:.0%} "
+                "of its absolute weight (19% at random, 100% where a tenth does all the work). Orange is positive, "
+                "blue negative."
+            )
+            lines.append(f"![Filters trained {how}]({folder.name}/filters-{record.figures['kind']}.png)")
+    return "\n\n".join(text for text in (*lines, missing("filters", found)) if text)
+
+
+def _picture(record: Record) -> bytes:
+    weights = torch.from_numpy(record.arrays["filters"]).float()
+    nothing = torch.empty(0)
+    return Filters(weights, nothing, nothing, 0.0, 0.0, "").png()

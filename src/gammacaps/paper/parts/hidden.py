@@ -1,0 +1,58 @@
+"""The table of hidden capsules: an input generated for each, and the classes that it activates."""
+
+from pathlib import Path
+
+from gammacaps.explain.pictures import Row, grid_png
+from gammacaps.files import write_whole
+from gammacaps.paper.expected import expected
+from gammacaps.paper.parts.cells import Found, as_images, missing, table
+from gammacaps.paper.plan import PARTS
+from gammacaps.paper.record import Record
+
+ACTIVE = 0.5  # a class capsule longer than this takes the input for its class
+COLUMNS = 8
+
+
+def section(found: Found, folder: Path) -> str:
+    (name,) = PARTS["hidden"]
+    if name not in found:
+        return missing("hidden", found)
+    lines = [
+        "Images generated to activate each hidden capsule (lambda 1e-5), with its length and the class that it "
+        "activates most. A hidden capsule's number means nothing beyond its own run, so the paper's six stand apart: "
+        + ", ".join(f"{capsule} {label}" for capsule, label in expected()["hidden"].items())
+        + "."
+    ]
+    last = found[name]
+    for record in (*last.earlier, last):
+        write_whole(folder / f"hidden-{record.steps}.png", _picture(record))
+        lines.append(f"After {record.steps:,} steps:")
+        lines.append(f"![Inputs of the hidden capsules]({folder.name}/hidden-{record.steps}.png)")
+    lines.append(table(["capsule", "length", "strongest class", f"classes above {ACTIVE:g}"], _rows(last)))
+    return "\n\n".join(lines)
+
+
+def _picture(record: Record) -> bytes:
+    names = record.figures["results"]["class_names"]
+    images = as_images(record.arrays["generated_hidden"])
+    told = [
+        f"{place}: {one['activation']:.2f} {names[_strongest(one['scores'])]}"
+        for place, one in enumerate(record.figures["generated"]["hidden"])
+    ]
+    places = range(0, len(images), COLUMNS)
+    return grid_png([Row(images[k : k + COLUMNS], told[k : k + COLUMNS]) for k in places], side=112)
+
+
+def _rows(record: Record) -> list[list[str]]:
+    names = record.figures["results"]["class_names"]
+    rows = []
+    for place, one in enumerate(record.figures["generated"]["hidden"]):
+        active = [names[k] for k, length in enumerate(one["scores"]) if length > ACTIVE]
+        best = _strongest(one["scores"])
+        told = f"{names[best]} ({one['scores'][best]:.2f})"
+        rows.append([str(place), f"{one['activation']:.2f}", told, ", ".join(active) or "none"])
+    return rows
+
+
+def _strongest(scores: list[float]) -> int:
+    return max(range(len(scores)), key=lambda k: scores[k])

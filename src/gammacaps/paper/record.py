@@ -1,0 +1,81 @@
+"""What is kept of a run: a small JSON file of figures and a small .npz of arrays, from which every table is made."""
+
+import io
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gammacaps.errors import InputError
+from gammacaps.files import read_json, write_whole
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A run as it was measured at one step."""
+
+    figures: dict[str, Any]
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    earlier: tuple["Record", ...] = ()  # the same run at earlier steps, those first
+
+    @property
+    def name(self) -> str:
+        return str(self.figures["name"])
+
+    @property
+    def steps(self) -> int:
+        return int(self.figures["steps"])
+
+    def accuracy(self, attack: str, eps: float) -> dict[str, Any] | None:
+        """The row of an attack of the paper's at a radius."""
+        rows = self.figures["results"]["attacks"]
+        return next((row for row in rows if row["attack"] == attack and row["eps"] == eps), None)
+
+    def worst(self, eps: float) -> dict[str, Any] | None:
+        """The row of the worst case over the suite at a radius."""
+        return next((row for row in self.figures["worst"] if row["eps"] == eps), None)
+
+
+def path_of(folder: Path, name: str, steps: int | None = None) -> Path:
+    """The file of a run's end, or of an earlier step of it."""
+    return folder / (f"{name}.json" if steps is None else f"{name}.at-{steps}.json")
+
+
+def write_record(path: Path, figures: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Arrays first: a run is finished once its JSON file is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # its keywords are arrays
+    write_whole(path.with_suffix(".npz"), buffer.getvalue())
+    text = json.dumps({**figures, "format": FORMAT}, allow_nan=False)
+    write_whole(path, (text + "\n").encode())
+
+
+def read_record(path: Path) -> Record:
+    figures = read_json(path)
+    if not isinstance(figures, dict) or figures.get("format") != FORMAT or "results" not in figures:
+        raise InputError(f"{path} holds no figures of a run that this version knows: delete it, and it is made anew.")
+    arrays: dict[str, np.ndarray] = {}
+    if path.with_suffix(".npz").exists():
+        with np.load(path.with_suffix(".npz"), allow_pickle=False) as file:
+            arrays = dict(file)
+    return Record(figures, arrays)
+
+
+def read_records(folder: Path) -> dict[str, Record]:
+    """All finished runs of a results folder by name, each with its earlier steps."""
+    earlier: dict[str, list[Record]] = {}
+    for path in sorted(folder.glob("*.at-*.json")):
+        record = read_record(path)
+        earlier.setdefault(record.name, []).append(record)
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        if ".at-" not in path.name:
+            last = read_record(path)
+            before = [r for r in earlier.get(last.name, ()) if r.figures["total"] == last.figures["total"]]
+            found[last.name] = Record(last.figures, last.arrays, tuple(sorted(before, key=lambda r: r.steps)))
+    return found

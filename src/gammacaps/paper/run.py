@@ -1,0 +1,161 @@
+"""Does what a reproduction needs: trains the runs that are missing, measures them, and writes the page."""
+
+import contextlib
+import fcntl
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gammacaps.environment import describe_machine, pick_device
+from gammacaps.errors import InputError
+from gammacaps.models.stored import read_config
+from gammacaps.paper.config import ReproduceConfig
+from gammacaps.paper.cost import cost_table
+from gammacaps.paper.measure import attack_strongly, measure
+from gammacaps.paper.page import write_page
+from gammacaps.paper.plan import Planned, chosen, same_training
+from gammacaps.paper.record import path_of, read_record, write_record
+from gammacaps.training.checkpoint import step_of
+from gammacaps.training.config import config_from
+from gammacaps.training.loop import METRICS, resume, train
+
+
+def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
+    """Makes the runs that the parts need, each once, and then the page; says on standard error what it is at."""
+    runs = chosen(options, parts)
+    if options.dry_run:
+        print(cost_table(runs, {run.name for run in runs if finished(run, options)}))
+        return
+    pick_device(options.device)
+    for place, planned in enumerate(runs, start=1) if not options.page else ():
+        if finished(planned, options):
+            _say(f"{place}/{len(runs)} {planned.name}: done before.")
+            continue
+        with _claimed(options.work_folder / f"{planned.name}.lock") as mine:
+            if not mine:
+                _say(f"{place}/{len(runs)} {planned.name}: left to the process that is at it.")
+                continue
+            _say(f"{place}/{len(runs)} {planned.name}: {planned.config.steps:,} steps")
+            make(planned, options)
+    if options.page or not options.runs:
+        print(f"Written to {write_page(options.results_folder, quick=options.quick)}.")
+    else:
+        print("Make the page of all figures with: gammacaps reproduce --page")
+
+
+def make(planned: Planned, options: ReproduceConfig) -> None:
+    """Trains a run to each of its moments and measures it there; what is there already is not done again.
+
+    What is measured is written at once, the strong attacks radius by radius: a machine may go at any time.
+    """
+    folder = options.work_folder / planned.name
+    left = [moment for moment in planned.moments if not measured(planned, options, moment)]
+    behind = folder.exists() and (not _same(folder, planned) or (bool(left) and step_of(folder) > left[0]))
+    for moment in left:
+        advance(planned, folder, moment, options, overwrite=behind)
+        behind = False
+        started = time.monotonic()
+        figures, arrays = measure(folder, planned, options)
+        about = {**_about(planned, options, folder, moment), "measure_seconds": round(time.monotonic() - started, 1)}
+        write_record(_path(planned, options, moment), {**about, **figures}, arrays)
+    path = _path(planned, options, planned.moments[-1])
+    for eps, images in planned.worst:
+        record = read_record(path)
+        if record.worst(eps) is None:
+            started = time.monotonic()
+            more, arrays = attack_strongly(folder, planned, options, eps, images)
+            figures = {**record.figures, **{name: record.figures.get(name, []) + more[name] for name in more}}
+            figures["measure_seconds"] += round(time.monotonic() - started, 1)
+            write_record(path, figures, {**record.arrays, **arrays})
+
+
+def advance(planned: Planned, folder: Path, moment: int, options: ReproduceConfig, *, overwrite: bool) -> None:
+    """Trains up to a step, from the start or from where an earlier process stopped."""
+    if overwrite or not folder.exists():
+        train(planned.config, folder, overwrite=overwrite, until=moment)
+    elif step_of(folder) < moment:
+        resume(folder, until=moment, device=options.device, data_dir=options.data_dir)
+
+
+def finished(planned: Planned, options: ReproduceConfig) -> bool:
+    """Whether a run's figures are there.
+
+    Where a length was asked for, they must be of one as long; where the run itself is still there, the strong attacks
+    must be done too. Without it they could be made up for only by training again.
+    """
+    path = path_of(options.results_folder, planned.name)
+    if not path.exists():
+        return False
+    record = read_record(path)
+    if options.steps is not None and record.steps < planned.moments[-1]:
+        return False
+    attacked = all(record.worst(eps) is not None for eps, _ in planned.worst)
+    folder = options.work_folder / planned.name
+    return attacked or record.figures["total"] != planned.moments[-1] or not _same(folder, planned)
+
+
+def measured(planned: Planned, options: ReproduceConfig, moment: int) -> bool:
+    """Whether the figures of a step of this very training are there."""
+    path = _path(planned, options, moment)
+    return path.exists() and read_record(path).figures["total"] == planned.moments[-1]
+
+
+def _path(planned: Planned, options: ReproduceConfig, moment: int) -> Path:
+    return path_of(options.results_folder, planned.name, None if moment == planned.moments[-1] else moment)
+
+
+def _same(folder: Path, planned: Planned) -> bool:
+    try:
+        return same_training(config_from(read_config(folder)["train"]), planned.config)
+    except (InputError, KeyError):
+        return False
+
+
+def _about(planned: Planned, options: ReproduceConfig, folder: Path, moment: int) -> dict[str, Any]:
+    """What identifies a run's figures: how it was trained, for how long, where, with which version."""
+    stored = read_config(folder)
+    return {
+        "name": planned.name,
+        "data": planned.data,
+        "rule": planned.rule,
+        "kind": planned.kind,
+        "quick": options.quick,
+        "steps": moment,
+        "total": planned.moments[-1],
+        "seed": planned.config.seed,
+        "train": {name: value for name, value in stored["train"].items() if name != "data_dir"},
+        "model": stored["model"],
+        "train_seconds": json.loads((folder / METRICS).read_text().splitlines()[-1])["seconds"],
+        "machine": describe_machine(options.device),
+        "commit": commit(),
+    }
+
+
+def commit() -> str | None:
+    """The version of the code, where it is a git work tree."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    with contextlib.suppress(OSError):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip() or None
+    return None
+
+
+@contextlib.contextmanager
+def _claimed(path: Path) -> Iterator[bool]:
+    """Whether this process alone is at a run; the claim ends with the process, however it ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)

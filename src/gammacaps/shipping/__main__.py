@@ -1,0 +1,34 @@
+"""python -m gammacaps.shipping halve RUN HALVED, then `gammacaps evaluate HALVED`, then ... card HALVED NAME"""
+
+import sys
+from pathlib import Path
+
+import tyro
+
+from gammacaps.errors import InputError
+from gammacaps.shipping.card import card
+from gammacaps.shipping.halve import halve
+
+
+def main() -> None:
+    try:
+        tyro.extras.subcommand_cli_from_dict({"halve": _halve, "card": _card})
+    except InputError as error:
+        print(f"gammacaps: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _halve(run: tyro.conf.Positional[Path], out: tyro.conf.Positional[Path], /, data: str | None = None) -> None:
+    """Write the run OUT: the network of RUN in half precision, to be measured on DATA (else what it was trained on)."""
+    about = halve(run, out, data=data)
+    told = ", ".join(f"{name} {value}" for name, value in about.items())
+    print(f"Written to {out} ({told}). Measure it with: gammacaps evaluate {out} --attacks strong")
+
+
+def _card(run: tyro.conf.Positional[Path], name: tyro.conf.Positional[str], /) -> None:
+    """Put the halved and measured RUN among the shipped networks as NAME, with its card."""
+    print(f"Written to {card(run, name)}.")
+
+
+if __name__ == "__main__":
+    main()

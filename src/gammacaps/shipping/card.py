@@ -1,0 +1,159 @@
+"""A shipped network's card, README.md: made from its files of figures, never written by hand."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from gammacaps.errors import InputError
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.run import radius_of
+from gammacaps.evaluation.store import identity
+from gammacaps.evaluation.table import shown, title
+from gammacaps.files import new_folder, read_json, write_whole
+from gammacaps.models import load
+from gammacaps.models.shipped import FILES, SHIPPED
+from gammacaps.models.stored import read_config
+from gammacaps.report.fill.again import options
+from gammacaps.training.config import TrainConfig
+
+USE = """## Use and limits
+
+For research and teaching: to attack, to look inside (`gammacaps report {name}`), to compare with, to start from. It
+knows images of {height} x {width} pixels of its {classes} classes and answers with one of them whatever it is shown.
+Its robustness is measured for changes of at most eps in each pixel (L-inf) and says nothing of others: turns, shifts,
+blur, other cameras. The worst case is over the attacks above; a stronger one may lower it. Not for decisions about
+people or safety."""
+DATA_LICENCES = {
+    "mnist": "MNIST (CC BY-SA 3.0)",
+    "fashion-mnist": "fashionMNIST (Zalando SE, MIT)",
+    "fashion-mini": "a sample of fashionMNIST (Zalando SE, MIT)",
+    "smallnorb": "smallNORB (for research only; LeCun, Huang and Bottou, CVPR 2004), scaled to 28 x 28",
+}
+LICENCE = "## Licence\n\nApache-2.0, as the package. This card is generated from the figures of these very weights."
+
+
+def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
+    """Puts a halved run and its card among the shipped networks; the folder's path.
+
+    The figures are those of results.json (`gammacaps evaluate`) and, where it is there, of audit.json (`gammacaps
+    audit`); both must be of these very weights.
+    """
+    stored = read_config(run)
+    if "precision" not in stored:
+        raise InputError(f"{run} is not halved: make a run of half precision of it with halve, and measure that one.")
+    model = load(run)
+    weights = identity(model)
+    results = _figures(run / "results.json", weights, "evaluate")
+    audit = _figures(run / "audit.json", weights, "audit") if (run / "audit.json").exists() else None
+    if not results["complete"]:
+        raise InputError(f"{run / 'results.json'} is not complete: go on with gammacaps evaluate {run}.")
+    parameters = sum(p.numel() for p in model.parameters())
+    folder = shipped / name
+    with new_folder(folder, overwrite=True) as temporary:
+        for file in FILES[:2]:
+            shutil.copyfile(run / file, temporary / file)
+        write_whole(temporary / FILES[2], words(name, stored, results, audit, parameters).encode())
+    return folder
+
+
+def words(
+    name: str, stored: dict[str, Any], results: dict[str, Any], audit: dict[str, Any] | None, parameters: int
+) -> str:
+    """The card as markdown."""
+    parts = [
+        "---\nlicense: apache-2.0\nlibrary_name: gammacaps\ntags: [capsule-network, adversarial-robustness]\n---",
+        f"# {name}",
+        _what(stored, results, parameters),
+        "```python\nimport gammacaps\n\n"
+        f'model = gammacaps.load("{name}")\nimages, labels = gammacaps.load_data("{results["data"]["name"]}")\n'
+        "model(images[:10])  # (10, N): the lengths of the class capsules\n```",
+        _figures_table(results),
+        _structure(results),
+        _belief(results),
+        _audited(audit),
+        _recipe(name, stored, results),
+        _use(name, stored),
+        LICENCE,
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _figures(path: Path, weights: str, verb: str) -> dict[str, Any]:
+    found = read_json(path)
+    if found.get("weights") != weights:
+        raise InputError(f"{path} is not of the weights beside it: measure them with gammacaps {verb} {path.parent}.")
+    return found
+
+
+def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> str:
+    model, eps = stored["model"], radius_of(stored["train"])
+    routing = str(model.get("routing", "")).upper()
+    kinds = {"gamma": f"Capsules with {routing} routing", "matrix": "Matrix capsules with EM routing", "cnn": "A CNN"}
+    data = DATA_LICENCES.get(stored["data"]["name"], stored["data"]["name"])
+    how = f"under attack (L-inf, eps {eps:g})" if eps else "on clean images"
+    words = (
+        f"{kinds[model['architecture']]}, {parameters:,} parameters, trained on {data} {how}. "
+        f"Stored as {stored['precision']}, which moves no score of a test image by more than "
+        f"{stored['scores_moved']:.2g}. Classes: {', '.join(results['class_names'])}."
+    )
+    bare = model["architecture"] == "gamma" and not model["decoder"]
+    return words + (" The decoder that reconstructs images is left out: the file would be too large." if bare else "")
+
+
+def _figures_table(results: dict[str, Any]) -> str:
+    images = f"{results['data']['images']:,} test images of {results['data']['name']}"
+    lines = [f"## Figures\n\nOn {images}, measured with the weights as they are shipped.\n"]
+    lines += ["| | right | 95% interval |", "| --- | --- | --- |", _row("clean", results["clean"])]
+    lines += [_row(title(row), row) for row in shown(results["attacks"])]
+    lines += [_row(f"**worst case** eps {row['eps']:g}", row) for row in results["worst"]]
+    return "\n".join(lines)
+
+
+def _row(name: str, row: dict[str, Any]) -> str:
+    low, high = row["interval"]
+    return f"| {name} | {100 * row['accuracy']:.1f}% | {100 * low:.1f} to {100 * high:.1f} |"
+
+
+def _structure(results: dict[str, Any]) -> str:
+    T, D = results["T"], results["D"]
+    if T is None:
+        return ""
+    lines = [f"| | all classes | {results['class_names'][0]} |", "| --- | --- | --- |"]
+    lines.append(f"| T (1: a tree) | {T['mean']:.3f} | {T['by_class'][0]['mean']:.3f} |")
+    if D["mean"] is not None:
+        lines.append(f"| D (reacts to input) | {D['mean']:.3f} | {D['by_class'][0]['mean']:.3f} |")
+    return "\n".join(lines)
+
+
+def _belief(results: dict[str, Any]) -> str:
+    """What the checks of an evaluation say of it."""
+    judged = [check for check in results.get("checks", ()) if check["verdict"] != "skip"]
+    if not judged:
+        return "The figures were not checked."
+    passed = sum(check["verdict"] == "pass" for check in judged)
+    lines = [f"Can these figures be believed? {passed} of {len(judged)} checks passed."]
+    lines += [f"- {c['verdict']}: {c['check']}: {c['meaning']}" for c in judged if c["verdict"] != "pass"]
+    return "\n".join([lines[0], "", *lines[1:]]) if len(lines) > 1 else lines[0]
+
+
+def _audited(audit: dict[str, Any] | None) -> str:
+    return "" if audit is None else f"## Audit\n\n{audit['verdict']}"
+
+
+def _recipe(name: str, stored: dict[str, Any], results: dict[str, Any]) -> str:
+    training = {key: value for key, value in stored["train"].items() if key not in ("data_dir", "device")}
+    line = f"gammacaps train{options(training, vars(TrainConfig()))} --out runs/{name}"
+    settings = {key: value for key, value in results["settings"].items() if key not in ("data_dir", "device", "data")}
+    measured = f"gammacaps evaluate {name}{options(settings, vars(EvaluateConfig()))}"
+    steps, machine = stored.get("trained_steps"), stored["machine"]
+    long = f"{steps:,} steps of {training['batch']} images" if steps else "a length that the run does not tell"
+    where = f"{machine.get('device_name', 'an unknown device')}, torch {machine.get('torch', 'of an unknown version')}"
+    return (
+        f"## Recipe\n\nTrained for {long} with the seed {training['seed']} ({where}), then halved by "
+        f"`python -m gammacaps.shipping halve`:\n\n    {line}\n    {measured}"
+    )
+
+
+def _use(name: str, stored: dict[str, Any]) -> str:
+    _, height, width = stored["model"]["image_shape"]
+    return USE.format(name=name, height=height, width=width, classes=stored["model"]["classes"])

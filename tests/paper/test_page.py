@@ -1,0 +1,105 @@
+"""The page from made-up records: its tables' order, and what it says when claims hold and when they do not."""
+
+import re
+
+import pytest
+from made_up import as_the_paper_says, record
+
+from gammacaps.errors import InputError
+from gammacaps.paper.claims import CLAIMS, bound, claims
+from gammacaps.paper.page import SECTIONS, page, write_page
+from gammacaps.paper.plan import PARTS
+from gammacaps.paper.record import Record, path_of, read_records, write_record
+
+
+def by_words(found):
+    return {check.__name__: check(found) for check in CLAIMS}
+
+
+def test_every_claim_holds_where_the_figures_are_the_paper_s_but_the_impossible_one():
+    judged = by_words(as_the_paper_says())
+    assert {name for name, claim in judged.items() if claim.held is not True} == {"strong_attacks"}
+    assert "10.0% of these images" in judged["strong_attacks"].found
+    assert "MNIST: 0.02 / 0.30 / 0.50 for RBA / EM / SDA" in judged["tree"].found
+
+
+@pytest.mark.parametrize(
+    ("claim", "run", "changes", "words"),
+    [
+        ("tree", "smallnorb-em-standard-0", {"T": 0.6}, r"smallNORB \(not\): 0.02 / 0.60 / 0.50"),
+        ("follows_input", "mnist-sda-standard-0", {"D0": 0.45}, r"MNIST \(not\): 0.45 within class 0, 0.40"),
+        ("rivals_do_not_follow", "mnist-rba-standard-0", {"D": 0.4, "D0": 0.2}, r"MNIST \(not\): RBA \+0.20"),
+        ("similar_accuracy", "mnist-rba-standard-0", {"clean": 0.95}, "RBA 95.0%, SDA 90.0%"),
+        ("more_robust", "mnist-rba-standard-0", {"pgd": (0.7, 0.6, 0)}, "MNIST 93.0% against 60.0% and 0.0%"),
+        ("reaches_paper", "mnist-sda-robust-0", {"pgd": (0.98, 0.8, 0)}, r"80.0% \(paper 92.40%\), after 15,000"),
+        ("fgsm_weaker", "mnist-sda-robust-1", {"fgsm": (0.1, 0.95, 0.2)}, "at eps 0.1: 10.0% under FGSM"),
+        ("exclusive", "mnist-cnn-robust-0", {"worst": (0.3, 0.41, 0.0)}, "SDA 40.0%, RBA 20.0%, CNN 41.0%"),
+        ("shirt", "fashion-mnist-sda-robust-0", {"shirts": 0.01}, "0.0% of them are right after 5,000 steps, 1.0%"),
+        ("sneakers", "fashion-mnist-sda-robust-0", {"nothing": []}, "stands for none of the above"),
+        ("confident", "fashion-mnist-rba-standard-0", {"lengths": 0.5}, "RBA's are 0.50 to 0.50 long"),
+        ("concentrated", "fashion-mnist-sda-standard-0", {"tenth": 0.9}, "60% of its weight under attack, 90% without"),
+    ],
+)
+def test_a_claim_falls_by_the_figures_alone(claim, run, changes, words):
+    found = as_the_paper_says()
+    changed = record(run, **{**({"pgd": (0.98, 0.93, 0.1)} if "robust" in run else {}), **changes})
+    found[run] = Record(changed.figures, changed.arrays, found[run].earlier)
+    judged = by_words(found)[claim]
+    assert judged.held is False
+    assert re.search(words, judged.found)
+
+
+def test_without_runs_nothing_is_claimed(tmp_path):
+    assert all(claim.held is None and not claim.found for claim in claims({}))
+    text = page({}, tmp_path)
+    assert "## What held" not in text
+    assert "## What did not hold" not in text
+    for title, _ in SECTIONS.values():
+        assert re.search(rf"## {title}\n.*?Not run yet: `", text, re.DOTALL)
+    assert "The bound at eps 0.5" not in text
+
+
+def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
+    text = page(as_the_paper_says(), tmp_path)
+    table = text[text.index("## Table 2") : text.index("## Accuracy under FGSM")]
+    rows = [re.split(r" *\| *", line)[1:3] for line in table.splitlines() if line.startswith("| ")][2:]
+    order = [["RBA"], ["EM"], ["SDA"], ["SDA"]]
+    assert rows == [[data, *rule] for data in ("MNIST", "fashionMNIST", "smallNORB") for rule in order]
+    assert "| MNIST | SDA | 15,000 | 0 | under attack | 97.10 | 98.0 (96.9 to 98.7) | 92.40 | 93.0 (" in table
+    assert "| 0.48 | 0.50 |" in text  # T: paper, ours
+    assert "not run yet" not in text.lower()
+    assert "SDA 20.11% on MNIST under PGD" in text  # above the bound
+    assert "SDA 18.72%" not in text[text.index("attacks that fell short") : text.index("**Unequal")]
+    assert "copy of 48 x 48" in text
+    fair = text[text.index("## The fair table") : text.index("## Better networks")]
+    assert "| MNIST | EM | 1,000 | 0 | eps 0.3, 10 x 0.04, batch 64 |" in fair
+    assert "**40.0 (" in fair
+    for picture in re.findall(r"\]\([^/)]+/([\w.-]+\.png)\)", text):
+        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG"), picture
+
+
+def test_the_same_figures_give_the_same_page(tmp_path):
+    folder = tmp_path / "reproduction"
+    for name, one in as_the_paper_says().items():
+        if name not in PARTS["features"]:
+            continue
+        write_record(path_of(folder, name), {k: v for k, v in one.figures.items() if k != "format"}, one.arrays)
+        for before in one.earlier:
+            write_record(path_of(folder, name, before.steps), before.figures, before.arrays)
+    assert write_page(folder) == tmp_path / "reproduction.md"
+    first = {p.name: p.read_bytes() for p in [*folder.iterdir(), tmp_path / "reproduction.md"]}
+    write_page(folder)
+    assert first == {p.name: p.read_bytes() for p in [*folder.iterdir(), tmp_path / "reproduction.md"]}
+    assert read_records(folder)["fashion-mnist-sda-robust-0"].earlier[0].steps == 5000
+    with pytest.raises(InputError, match="holds figures of the whole reproduction"):
+        write_page(folder, quick=True)
+
+
+def test_figures_of_another_kind_are_refused(tmp_path):
+    (tmp_path / "mnist-sda-robust-0.json").write_text("{}")
+    with pytest.raises(InputError, match="holds no figures of a run that this version knows: delete it"):
+        read_records(tmp_path)
+
+
+def test_the_bound_is_the_most_frequent_class():
+    assert bound(record("mnist-sda-robust-0")) == 0.1

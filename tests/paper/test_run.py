@@ -1,0 +1,152 @@
+"""A reproduction of a tiny plan from end to end; interrupted, it goes on, and nothing is trained or measured twice."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from made_up import record
+
+from gammacaps.cli import main
+from gammacaps.paper import measure, run
+from gammacaps.paper.config import ReproduceConfig
+from gammacaps.paper.plan import Planned
+from gammacaps.paper.record import read_records
+from gammacaps.training.config import TrainConfig
+
+TINY = {"data": "fashion-mini", "device": "cpu", "batch": 16, "attack_steps": 1, "steps": 4, "log_every": 1}
+GAMMA = TrainConfig(model=("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]"), **TINY)
+CNN = TrainConfig(preset="cnn", model=("filters=[4, 4]", "width=8"), **TINY)
+SDA, OTHER = "fashion-mnist-sda-robust-0", "fashion-mnist-cnn-robust-0"
+PLAN = [
+    Planned(SDA, "fashion-mnist", "sda", "robust", GAMMA, (2, 4), worst=((0.3, 20),), generate=True),
+    Planned(OTHER, "fashion-mnist", "cnn", "robust", CNN, (4,), worst=((0.3, 20),)),
+]
+
+
+@pytest.fixture
+def options(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "chosen", lambda options, parts: PLAN)
+    for name, less in (("QUICK_INPUTS", (2, 3)), ("QUICK_SUITE", ("noise",)), ("MAP_IMAGES", 100)):
+        monkeypatch.setattr(measure, name, less)
+    places = {"results": tmp_path / "reproduction", "work": tmp_path / "runs"}
+    return ReproduceConfig(quick=True, evaluate_images=20, device="cpu", **places)
+
+
+@pytest.fixture
+def done(monkeypatch):
+    """What was trained, and what was measured at which step."""
+    calls = []
+
+    def noted(name, kept):
+        def call(*args, **keywords):
+            folder = args[1] if name == "train" else args[0]
+            calls.append((name, folder.name, keywords.get("until")))
+            return kept(*args, **keywords)
+
+        return call
+
+    for name in ("train", "resume", "measure", "attack_strongly"):
+        monkeypatch.setattr(run, name, noted(name, getattr(run, name)))
+    return calls
+
+
+def test_all_of_it_in_small(options, done, tmp_path, capsys):
+    run.reproduce(("all",), options)
+    assert done == [
+        ("train", SDA, 2),
+        ("measure", SDA, None),
+        ("resume", SDA, 4),
+        ("measure", SDA, None),
+        ("attack_strongly", SDA, None),
+        ("train", OTHER, 4),
+        ("measure", OTHER, None),
+        ("attack_strongly", OTHER, None),
+    ]
+    page = (tmp_path / "reproduction.md").read_text()
+    assert "This is the cut-down version" in page
+    assert "| fashionMNIST | SDA | 4 | 0 | under attack | 71.63 |" in page
+    assert "Ours after 2 steps" in page
+    found = read_records(tmp_path / "reproduction")
+    last = found[SDA]
+    assert last.earlier[0].steps == 2
+    assert last.arrays["generated_hidden"].shape == (6, 1, 28, 28)
+    for one in found.values():  # image by image and in sum
+        stood = np.unpackbits(one.arrays["stood_0.3"])[:20]
+        assert stood.sum() == one.worst(0.3)["correct"]
+    sizes = [path.stat().st_size for path in (tmp_path / "reproduction").iterdir() if path.suffix in (".json", ".npz")]
+    assert max(sizes) < 200_000
+    text = "".join(path.read_text() for path in (tmp_path / "reproduction").glob("*.json"))
+    assert str(tmp_path) not in text  # no folder of this machine
+    # The heavy folders may go: the figures are enough.
+    shutil.rmtree(tmp_path / "runs")
+    done.clear()
+    run.reproduce(("all",), options)
+    assert done == []
+    assert page == (tmp_path / "reproduction.md").read_text()
+    assert "1/2 fashion-mnist-sda-robust-0: done before." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("killed", [("measure", 1), ("measure", 2), ("attack_strongly", 1)])
+def test_a_killed_one_goes_on(options, done, monkeypatch, killed):
+    """Killed while it measures: what was trained and measured stays. The measuring is made up here."""
+    made_up = {name: record(name).figures for name in (SDA, OTHER)}
+    deadly = [killed]
+
+    def noted(name, folder):
+        done.append((name, folder.name, None))
+        if deadly and sum(call[0] == name for call in done) == deadly[0][1] and name == deadly[0][0]:
+            deadly.clear()
+            raise KeyboardInterrupt
+
+    def measured(folder, planned, options):
+        noted("measure", folder)
+        return {"results": made_up[planned.name]["results"], "worst": [], "checks": []}, {}
+
+    def attacked(folder, planned, options, eps, images):
+        noted("attack_strongly", folder)
+        return {"worst": [{"eps": eps}]}, {}
+
+    monkeypatch.setattr(run, "measure", measured)
+    monkeypatch.setattr(run, "attack_strongly", attacked)
+    monkeypatch.setattr(run, "write_page", lambda *_, **__: None)
+    with pytest.raises(KeyboardInterrupt):
+        run.reproduce(("all",), options)
+    run.reproduce(("all",), options)
+    trained = [call for call in done if call[0] in ("train", "resume")]
+    assert trained == [("train", SDA, 2), ("resume", SDA, 4), ("train", OTHER, 4)]
+    for name in ("measure", "attack_strongly"):  # only what was killed is done once more
+        wanted = {"measure": 3, "attack_strongly": 2}[name] + (name == killed[0])
+        assert sum(call[0] == name for call in done) == wanted
+
+
+def test_runs_of_another_length_are_made_anew_where_asked(options, tmp_path):
+    folder = options.results_folder
+    folder.mkdir()
+    figures = {**record(OTHER).figures, "format": 1, "steps": 3, "total": 3}
+    (folder / f"{OTHER}.json").write_text(json.dumps(figures))
+    assert run.finished(PLAN[1], options)  # no length was asked for
+    longer = ReproduceConfig(quick=True, results=folder, steps=4)
+    assert not run.finished(PLAN[1], longer)
+
+
+def test_a_run_that_another_process_is_at_is_left_to_it(options, done, tmp_path, capsys):
+    with run._claimed(tmp_path / "runs" / f"{SDA}.lock") as mine:
+        assert mine
+        with run._claimed(tmp_path / "runs" / f"{SDA}.lock") as again:
+            assert not again
+    with run._claimed(tmp_path / "runs" / f"{SDA}.lock") as mine:
+        assert mine
+
+
+def test_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    main(["reproduce", "confusion", "--dry-run"])
+    assert "1 runs, " in capsys.readouterr().out
+    main(["reproduce", "--page"])
+    assert "Written to docs/reproduction.md." in capsys.readouterr().out
+    assert "Not run yet" in (tmp_path / "docs" / "reproduction.md").read_text()
+    for arguments, words in ((["--runs", "mnist"], "no run of the reproduction 'mnist'"), (["table9"], "")):
+        with pytest.raises(SystemExit, match="2"):
+            main(["reproduce", *arguments])
+        assert words in capsys.readouterr().err
