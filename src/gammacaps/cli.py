@@ -16,6 +16,7 @@ from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.names import VECTOR_PRESETS
 from gammacaps.report.config import ReportConfig
 from gammacaps.training.config import TrainConfig, read_config_file
 
@@ -82,11 +83,25 @@ class Data:
     """Say which data sets there are, or look into one (downloading it if need be)."""
 
     name: tyro.conf.Positional[str | None] = None
-    """A data set's name, an .npz file, or a folder of class folders."""
+    """A data set's name, an .npz file, a folder of class folders, or a Dataset's import path."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
     json: bool = False
     """Print JSON instead of a table."""
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """Read all of a data set and say what must be mended before training (exit status 1) and what to know."""
+
+    name: tyro.conf.Positional[str]
+    """A folder of class folders, an .npz file, a Dataset's import path, or a data set's name."""
+    size: int | None = None
+    """Side to which training will resize the images."""
+    data_dir: str | None = None
+    """Folder in which the named data sets lie."""
+    json: bool = False
+    """Print JSON instead of words."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +152,10 @@ def train(options: Train) -> None:
 
 
 def default_name(config: TrainConfig) -> str:
-    routing = f"-{config.routing}" if config.preset in ("paper", "small") else ""
+    routing = f"-{config.routing}" if config.preset in VECTOR_PRESETS else ""
     kind = "robust" if config.robust else "standard"
-    return f"{Path(config.data).stem}-{config.preset}{routing}-{kind}-seed{config.seed}"
+    data = Path(config.data.rpartition(":")[2]).stem  # of a Dataset's import path the name alone
+    return f"{data}-{config.preset}{routing}-{kind}-seed{config.seed}"
 
 
 def evaluate(options: Evaluate) -> None:
@@ -209,6 +225,17 @@ def data(options: Data) -> None:
     print(json.dumps(facts) if options.json else words)
 
 
+def data_check(options: DataCheck) -> None:
+    from gammacaps.data.describe import checked
+    from gammacaps.data.examine import examine
+
+    found = examine(options.name, size=options.size, data_dir=options.data_dir)
+    facts, words = checked(found, options.size)
+    print(json.dumps(facts) if options.json else words)
+    if found.problems:
+        sys.exit(1)
+
+
 def demo(options: Demo) -> None:
     from gammacaps.demo import run_demo
 
@@ -232,6 +259,7 @@ VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "explain": (Explain, explain),
     "report": (Report, report),
     "data": (Data, data),
+    "data check": (DataCheck, data_check),
     "demo": (Demo, demo),
     "bench": (Bench, bench),
 }
@@ -263,6 +291,8 @@ def run(arguments: list[str]) -> None:
         print(f"gammacaps {gammacaps.__version__}")
         return
     verb, *rest = arguments
+    if rest and f"{verb} {rest[0]}" in VERBS:
+        verb, rest = f"{verb} {rest[0]}", rest[1:]
     if verb not in VERBS:
         raise InputError(f"There is no command '{verb}': use one of {', '.join(VERBS)}, or see gammacaps --help.")
     kind, function = VERBS[verb]
@@ -280,7 +310,7 @@ def run(arguments: list[str]) -> None:
 
 def overview() -> str:
     lines = ["gammacaps: capsule networks that are robust to attack and that people can look inside", ""]
-    lines += [f"  gammacaps {verb:<10}{kind.__doc__}" for verb, (kind, _) in VERBS.items()]
+    lines += [f"  gammacaps {verb:<12}{kind.__doc__}" for verb, (kind, _) in VERBS.items()]
     return "\n".join([*lines, "", "gammacaps VERB --help shows a command's options."])
 
 
