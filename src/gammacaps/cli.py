@@ -79,6 +79,16 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Export:
+    """Write a run's network as an .onnx file, or as a .pt2 program of torch.export, for other programs."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder."""
+    out: Path
+    """The file, ending in .onnx or .pt2."""
+
+
+@dataclass(frozen=True)
 class Data:
     """Say which data sets there are, or look into one (downloading it if need be)."""
 
@@ -213,6 +223,13 @@ def report(options: Report) -> None:
     print(f"Open in a browser: {report_run(options.run, options.report)}")
 
 
+def export(options: Export) -> None:
+    from gammacaps.models import export, load
+
+    export(load(options.run), options.out)
+    print(f"Images to scores, for any batch: {options.out}")
+
+
 def _some(runs: tuple[Path, ...]) -> None:
     if not runs:
         raise InputError("Name the run's folder, such as runs/mine.")
@@ -258,6 +275,7 @@ VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "audit": (Audit, audit),
     "explain": (Explain, explain),
     "report": (Report, report),
+    "export": (Export, export),
     "data": (Data, data),
     "data check": (DataCheck, data_check),
     "demo": (Demo, demo),
