@@ -16,6 +16,7 @@ from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.names import VECTOR_PRESETS
 from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.training.config import TrainConfig, read_config_file
@@ -88,15 +89,39 @@ class Reproduce:
 
 
 @dataclass(frozen=True)
+class Export:
+    """Write a run's network as an .onnx file, or as a .pt2 program of torch.export, for other programs."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder."""
+    out: Path
+    """The file, ending in .onnx or .pt2."""
+
+
+@dataclass(frozen=True)
 class Data:
     """Say which data sets there are, or look into one (downloading it if need be)."""
 
     name: tyro.conf.Positional[str | None] = None
-    """A data set's name, an .npz file, or a folder of class folders."""
+    """A data set's name, an .npz file, a folder of class folders, or a Dataset's import path."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
     json: bool = False
     """Print JSON instead of a table."""
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """Read all of a data set and say what must be mended before training (exit status 1) and what to know."""
+
+    name: tyro.conf.Positional[str]
+    """A folder of class folders, an .npz file, a Dataset's import path, or a data set's name."""
+    size: int | None = None
+    """Side to which training will resize the images."""
+    data_dir: str | None = None
+    """Folder in which the named data sets lie."""
+    json: bool = False
+    """Print JSON instead of words."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +172,10 @@ def train(options: Train) -> None:
 
 
 def default_name(config: TrainConfig) -> str:
-    routing = f"-{config.routing}" if config.preset in ("paper", "small") else ""
+    routing = f"-{config.routing}" if config.preset in VECTOR_PRESETS else ""
     kind = "robust" if config.robust else "standard"
-    return f"{Path(config.data).stem}-{config.preset}{routing}-{kind}-seed{config.seed}"
+    data = Path(config.data.rpartition(":")[2]).stem  # of a Dataset's import path the name alone
+    return f"{data}-{config.preset}{routing}-{kind}-seed{config.seed}"
 
 
 def evaluate(options: Evaluate) -> None:
@@ -215,6 +241,13 @@ def reproduce(options: Reproduce) -> None:
     make(options.parts or ("all",), options.reproduce)
 
 
+def export(options: Export) -> None:
+    from gammacaps.models import export, load
+
+    export(load(options.run), options.out)
+    print(f"Images to scores, for any batch: {options.out}")
+
+
 def _folders(runs: tuple[Path, ...]) -> tuple[Path, ...]:
     """Runs' folders, shipped networks being copied to theirs."""
     from gammacaps.models.shipped import run_folder
@@ -229,6 +262,17 @@ def data(options: Data) -> None:
 
     facts, words = overview(options.data_dir) if options.name is None else describe(options.name, options.data_dir)
     print(json.dumps(facts) if options.json else words)
+
+
+def data_check(options: DataCheck) -> None:
+    from gammacaps.data.describe import checked
+    from gammacaps.data.examine import examine
+
+    found = examine(options.name, size=options.size, data_dir=options.data_dir)
+    facts, words = checked(found, options.size)
+    print(json.dumps(facts) if options.json else words)
+    if found.problems:
+        sys.exit(1)
 
 
 def demo(options: Demo) -> None:
@@ -254,7 +298,9 @@ VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "explain": (Explain, explain),
     "report": (Report, report),
     "reproduce": (Reproduce, reproduce),
+    "export": (Export, export),
     "data": (Data, data),
+    "data check": (DataCheck, data_check),
     "demo": (Demo, demo),
     "bench": (Bench, bench),
 }
@@ -286,6 +332,8 @@ def run(arguments: list[str]) -> None:
         print(f"gammacaps {gammacaps.__version__}")
         return
     verb, *rest = arguments
+    if rest and f"{verb} {rest[0]}" in VERBS:
+        verb, rest = f"{verb} {rest[0]}", rest[1:]
     if verb not in VERBS:
         raise InputError(f"There is no command '{verb}': use one of {', '.join(VERBS)}, or see gammacaps --help.")
     kind, function = VERBS[verb]
@@ -303,7 +351,7 @@ def run(arguments: list[str]) -> None:
 
 def overview() -> str:
     lines = ["gammacaps: capsule networks that are robust to attack and that people can look inside", ""]
-    lines += [f"  gammacaps {verb:<10}{kind.__doc__}" for verb, (kind, _) in VERBS.items()]
+    lines += [f"  gammacaps {verb:<12}{kind.__doc__}" for verb, (kind, _) in VERBS.items()]
     return "\n".join([*lines, "", "gammacaps VERB --help shows a command's options."])
 
 

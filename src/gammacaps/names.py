@@ -5,6 +5,8 @@ from typing import Literal
 RoutingRule = Literal["sda", "rba"]
 ScaleOver = Literal["capsule", "batch"]
 Backend = Literal["auto", "torch", "triton"]
-PresetName = Literal["paper", "small", "matrix", "cnn"]
+EncoderName = Literal["convolution", "residual"]
+PresetName = Literal["paper", "small", "residual", "matrix", "cnn"]
+VECTOR_PRESETS = ("paper", "small", "residual")  # those whose routing rule can be chosen
 AttackLossName = Literal["margin", "ce", "ce-log", "dlr"]
 Schedule = Literal["constant", "cosine", "decay"]

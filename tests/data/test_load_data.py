@@ -61,7 +61,10 @@ def test_size_of_a_named_set() -> None:
     assert load_data("fashion-mini", size=32)[0].shape == (500, 1, 32, 32)
 
 
-ALSO = "mnist, fashion-mnist, smallnorb, fashion-mini, a folder with one sub-folder of images a class, or an .npz file."
+ALSO = (
+    "mnist, fashion-mnist, smallnorb, fashion-mini, a folder with one sub-folder of images a class, an .npz file, "
+    "or package.module:name of a Dataset."
+)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from independent import routing
 from gammacaps.errors import InputError
 from gammacaps.models import create
 
-CAPSULES = ["paper", "small", "matrix"]
+CAPSULES = ["paper", "small", "residual", "matrix"]
 
 
 def parameters(model):
@@ -39,7 +39,7 @@ def test_the_small_preset_takes_about_30_times_fewer_operations():
     assert 25 < multiplications(create("paper")) / multiplications(create("small")) < 35
 
 
-@pytest.mark.parametrize("preset", ["paper", "small", "matrix", "cnn"])
+@pytest.mark.parametrize("preset", ["paper", "small", "residual", "matrix", "cnn"])
 @pytest.mark.parametrize(
     ("image_shape", "classes"),
     [((1, 28, 28), 10), ((3, 32, 32), 5), ((2, 29, 35), 2)],  # the paper's; colour; odd, not square, two classes
@@ -115,7 +115,7 @@ def test_one_image_s_scores_do_not_depend_on_its_batch():
     assert (batch(images)[2:] - batch(images[2:])).abs().max() > 1e-7
 
 
-@pytest.mark.parametrize("preset", ["small", "matrix", "cnn"])
+@pytest.mark.parametrize("preset", ["small", "residual", "matrix", "cnn"])
 def test_blank_images_have_finite_gradients_everywhere(preset):
     model = create(preset)
     for value in (0.0, 1.0):

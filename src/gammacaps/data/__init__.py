@@ -9,6 +9,7 @@ from gammacaps.data import registry
 from gammacaps.data.checks import Size, check_images, check_size
 from gammacaps.data.dataset import DataSet
 from gammacaps.data.folders import read_folder
+from gammacaps.data.imported import is_import_path, read_imported
 from gammacaps.data.named import VIEWS, read_named
 from gammacaps.data.npz import read_npz
 from gammacaps.data.resize import area_resize
@@ -43,12 +44,12 @@ def load_set(
 ) -> DataSet:
     """One split, "train" or "test", of a data set.
 
-    `name` is one of `names()`, a path to an `.npz` file, or a folder with one sub-folder of images a class;
-    `./mnist` is a folder where `mnist` is the name. Named sets are looked for in `data_dir`, in the folder
-    that the variable GAMMACAPS_DATA names, in the system's folder and in the user's cache, and are downloaded
-    if in none. `size`, one number or (H, W), resizes by area averaging; None is the data's own
-    size, for smallnorb 28 x 28. `views` is for smallnorb: "separate" gives each camera view as an image,
-    "channels" both as one image of two channels.
+    `name` is one of `names()`, a path to an `.npz` file, a folder with one sub-folder of images a class
+    (`./mnist` is a folder where `mnist` is the name), or the import path of a Dataset, `package.module:name`.
+    Named sets are looked for in `data_dir`, in the folder that the variable GAMMACAPS_DATA names, in the system's
+    folder and in the user's cache, and are downloaded if in none. `size`, one number or (H, W), resizes by area
+    averaging; None is the data's own size, for smallnorb 28 x 28. `views` is for smallnorb: "separate" gives each
+    camera view as an image, "channels" both as one image of two channels.
     """
     check_choice("split", split, SPLITS)
     check_choice("way to give the views", views, VIEWS)
@@ -59,6 +60,8 @@ def load_set(
         return read_named(str(name), split, data_dir, shape, views)
     if name == MINI:
         return read_npz(registry.EMBEDDED, split, shape, MINI)
+    if is_import_path(name) and not registry.user_path(name).exists():
+        return read_imported(str(name), split, shape)
     path = _own(name)
     return read_folder(path, split, shape, str(name)) if path.is_dir() else read_npz(path, split, shape, str(name))
 
@@ -94,6 +97,6 @@ def _own(name: str | Path) -> Path:
         raise InputError(f"{path} is neither an .npz file nor a folder of class folders: turn it into one of these.")
     if isinstance(name, Path) or path.suffix.lower() == ".npz" or len(path.parts) > 1:
         raise InputError(f"There is no file or folder {path}: correct the path, or use one of {', '.join(names())}.")
-    also = ", a folder with one sub-folder of images a class, or an .npz file"
+    also = ", a folder with one sub-folder of images a class, an .npz file, or package.module:name of a Dataset"
     check_choice("data set", name, names(), also=also)
     raise AssertionError("a known name is never looked for as a path")

@@ -1,8 +1,13 @@
-"""What `gammacaps data` says: which sets there are, and what is in one."""
+"""What `gammacaps data` and `data check` say: which sets there are, what is in one, what is wrong with it."""
 
+from collections import Counter
 from typing import Any
 
-from gammacaps.data import find, load_set, names
+from gammacaps.data import SPLITS, find, load_set, names
+from gammacaps.data.examine import Examined
+
+MOST_LINES = 40  # classes listed one by one
+LARGE = 48  # the side from which the residual encoder is the better choice
 
 
 def overview(data_dir: str | None = None) -> tuple[dict[str, Any], str]:
@@ -37,3 +42,41 @@ def describe(name: str, data_dir: str | None = None) -> tuple[dict[str, Any], st
             for label, (title, n) in enumerate(zip(data.class_names, counts, strict=True))
         ]
     return facts, "\n".join(lines)
+
+
+def checked(found: Examined, size: int | None = None) -> tuple[dict[str, Any], str]:
+    """What `data check` found, as data and as words, with the command to go on with."""
+    counts = {split: found.counts(split) for split in SPLITS}
+    sizes = Counter(f"{width} x {height}" for width, height in (each.size for each in found.images)).most_common()
+    modes = Counter(each.mode for each in found.images).most_common()
+    facts = {
+        "name": found.name,
+        "class_names": list(found.class_names),
+        "images_by_class": counts,
+        "sizes": dict(sizes),
+        "modes": dict(modes),
+        "problems": list(found.problems),
+        "notes": list(found.notes),
+    }
+    lines = []
+    if found.class_names:
+        wide = max(map(len, found.class_names[:MOST_LINES]))
+        lines.append(f"{len(found.images):,} images of {len(found.class_names)} classes (train, test):")
+        rows = list(zip(found.class_names, *counts.values(), strict=True))
+        lines += [f"  {title:<{wide}} {train:>7,} {test:>7,}" for title, train, test in rows[:MOST_LINES]]
+        lines += [f"  and {len(rows) - MOST_LINES:,} classes more"] if len(rows) > MOST_LINES else []
+        lines.append(f"Sizes (width x height): {_listed(sizes)}")
+        lines.append(f"Modes: {_listed(modes)}")
+    for title, sentences in (("Must be mended:", found.problems), ("Good to know:", found.notes)):
+        lines += ["", title, *(f"  {sentence}" for sentence in sentences)] if sentences else []
+    if not found.problems:
+        side = size or max(max(each.size) for each in found.images)
+        given = f" --size {size}" if size else ""
+        preset = " --preset residual" if side >= LARGE else ""
+        lines += ["", f"Nothing must be mended. Train with: gammacaps train --data {found.name}{given}{preset}"]
+    return facts, "\n".join(lines)
+
+
+def _listed(counted: list[tuple[str, int]]) -> str:
+    more = f" and {len(counted) - 5} more" if len(counted) > 5 else ""
+    return ", ".join(f"{what} ({count:,})" for what, count in counted[:5]) + more

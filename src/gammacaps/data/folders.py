@@ -36,7 +36,7 @@ def read_folder(folder: Path, split: str, size: tuple[int, int] | None, name: st
     class_names, train, test = list_folder(folder)
     grey = _survey([*train.paths, *test.paths], size)
     chosen = _mixed(train if split == "train" else test)
-    pixels = (_decode(path, grey) for path in chosen.paths)
+    pixels = (decode(path, grey) for path in chosen.paths)
     if size is None:
         images = to_unit(np.stack(list(pixels)), None)
     else:
@@ -73,11 +73,11 @@ def _list_classes(folder: Path) -> tuple[tuple[str, ...], Listing]:
     if len(class_folders) < 2:
         found = f"only one class folder, {class_folders[0].name}" if class_folders else "no class folders"
         raise InputError(f"{folder} has {found}: make one sub-folder a class, two at least, with its images in it.")
-    endings = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    endings = image_endings()
     paths: list[Path] = []
     labels: list[int] = []
     for label, class_folder in enumerate(class_folders):
-        images = [path for path in _visible(class_folder) if path.suffix.lower() in endings]
+        images = [path for path in visible(class_folder) if path.suffix.lower() in endings]
         if not images:
             raise InputError(f"The class folder {class_folder} has no images in it: add some, or remove the folder.")
         paths += images
@@ -85,11 +85,17 @@ def _list_classes(folder: Path) -> tuple[tuple[str, ...], Listing]:
     return tuple(path.name for path in class_folders), Listing(paths, labels)
 
 
+def image_endings() -> set[str]:
+    """The endings of files that are taken for images, in lower case with their dot."""
+    return {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+
+
 def _subfolders(folder: Path) -> list[Path]:
-    return [path for path in _visible(folder) if path.is_dir()]
+    return [path for path in visible(folder) if path.is_dir()]
 
 
-def _visible(folder: Path) -> list[Path]:
+def visible(folder: Path) -> list[Path]:
+    """What is in a folder and not hidden, in order of name."""
     try:
         return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:
@@ -113,13 +119,8 @@ def _survey(paths: list[Path], size: tuple[int, int] | None) -> bool:
     grey = True
     first_size: tuple[int, int] | None = None
     for path in paths:
-        with _opened(path) as image:
-            grey = grey and image.mode in GREY_MODES
-            if image.mode not in GREY_MODES | COLOUR_MODES:
-                raise InputError(
-                    f"{path} has pixels of Pillow's mode {image.mode}, whose range is not known: "
-                    "save it as 8-bit grey or RGB."
-                )
+        with opened(path) as image:
+            grey = grey and is_grey(path, image.mode)
             first_size = first_size or image.size
             if size is None and image.size != first_size:
                 raise InputError(
@@ -129,8 +130,18 @@ def _survey(paths: list[Path], size: tuple[int, int] | None) -> bool:
     return grey
 
 
-def _decode(path: Path, grey: bool) -> UInt8[np.ndarray, "C H W"]:
-    with _opened(path) as image:
+def is_grey(path: Path, mode: str) -> bool:
+    """Whether Pillow's mode is a grey one; an error where it can't be read as bytes."""
+    if mode not in GREY_MODES | COLOUR_MODES:
+        raise InputError(
+            f"{path} has pixels of Pillow's mode {mode}, whose range is not known: save it as 8-bit grey or RGB."
+        )
+    return mode in GREY_MODES
+
+
+def decode(path: Path, grey: bool) -> UInt8[np.ndarray, "C H W"]:
+    """The pixels of an image file, one channel or three."""
+    with opened(path) as image:
         try:
             # A palette's transparency is understood only on the way over RGBA.
             image = image.convert("RGBA") if image.mode in ("P", "PA") else image
@@ -141,7 +152,8 @@ def _decode(path: Path, grey: bool) -> UInt8[np.ndarray, "C H W"]:
     return pixels[None] if grey else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
-def _opened(path: Path) -> Image.Image:
+def opened(path: Path) -> Image.Image:
+    """An image file with its header read."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:

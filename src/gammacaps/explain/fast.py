@@ -56,6 +56,8 @@ def fast_steps(model: nn.Module, layer: int, batch: int, step: float, penalty: f
     weight = next(model.parameters())
     if not (isinstance(model, GammaCapsNet) and weight.is_cuda and weight.dtype == torch.float32) or plain_wanted():
         return None
+    if model.config.encoder != "convolution":  # the only one with kernels of its own
+        return None
     for routed in model.routed:
         assert isinstance(routed, RoutedCapsules)
         reason = why_not_triton(weight.device, weight.dtype, routed.weight.shape, "capsule")

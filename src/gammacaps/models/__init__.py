@@ -1,7 +1,9 @@
 """Whole networks, their presets, what they say of an image, and how they are stored."""
 
 from gammacaps.models.cnn import CNN, CNNConfig
+from gammacaps.models.export import export
 from gammacaps.models.gamma import GammaCapsConfig, GammaCapsNet
+from gammacaps.models.hub import from_pretrained, push_to_hub
 from gammacaps.models.matrix import MatrixCapsConfig, MatrixCapsNet
 from gammacaps.models.parse import Parse
 from gammacaps.models.presets import PRESETS, CapsuleModel, Model, create, from_config, to_config
@@ -19,8 +21,11 @@ __all__ = [
     "Model",
     "Parse",
     "create",
+    "export",
     "from_config",
+    "from_pretrained",
     "load",
+    "push_to_hub",
     "save",
     "to_config",
 ]

@@ -1,5 +1,6 @@
 """The paper's network: an encoder, primary capsules, hidden routed capsules, class capsules, a decoder."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,9 +10,13 @@ from torch import Tensor, nn
 from gammacaps.errors import InputError
 from gammacaps.models.checks import check_counts, check_input
 from gammacaps.models.parse import Parse
-from gammacaps.names import RoutingRule, ScaleOver
-from gammacaps.nn import Convolution, Decoder, PrimaryCapsules, RoutedCapsules
+from gammacaps.names import EncoderName, RoutingRule, ScaleOver
+from gammacaps.nn import Convolution, Decoder, PrimaryCapsules, ResidualEncoder, RoutedCapsules
+from gammacaps.nn.vector import PAPER_STD
 from gammacaps.ops import length
+
+# Less of a primary capsule than this reaches a class capsule at the start: the network would stay at chance for long.
+FAINT = 0.01
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,7 @@ class GammaCapsConfig:
 
     image_shape: tuple[int, int, int] = (1, 28, 28)
     classes: int = 10
+    encoder: EncoderName = "convolution"
     filters: int = 256
     kernel: int = 9
     stride: int = 1
@@ -48,17 +54,24 @@ class GammaCapsNet(nn.Module):
         check_counts(config)
         self.config = config
         channels, height, width = config.image_shape
-        convolution = Convolution(channels, config.filters, config.kernel, config.stride)
-        self.encoder = nn.Sequential(convolution, nn.ReLU())
+        self.encoder: nn.Sequential
+        if config.encoder == "residual":
+            residual = ResidualEncoder(channels, config.filters, config.kernel, config.stride, (height, width))
+            self.encoder = residual
+            filters, grid = residual.channels, residual.grid
+        else:
+            convolution = Convolution(channels, config.filters, config.kernel, config.stride)
+            self.encoder = nn.Sequential(convolution, nn.ReLU())
+            filters, grid = config.filters, convolution.grid(height, width)
         self.primary = PrimaryCapsules(
-            config.filters,
+            filters,
             config.primary_types,
             config.primary_size,
             config.primary_kernel,
             config.primary_stride,
         )
         # The grid of primary capsules follows from the image.
-        rows, columns = self.primary.convolution.grid(*convolution.grid(height, width))
+        rows, columns = self.primary.convolution.grid(*grid)
         self.primary_grid = (rows, columns)
         counts = (rows * columns * config.primary_types, *config.hidden, config.classes)
         sizes = (config.primary_size, *[config.hidden_size] * len(config.hidden), config.class_size)
@@ -75,10 +88,22 @@ class GammaCapsNet(nn.Module):
             )
             for l in range(len(counts) - 1)
         )
+        self._start()
         self.layers = ("primary", *(f"hidden {l + 1}" for l in range(len(config.hidden))), "class")
         self.decoder = (
             Decoder(config.classes, config.class_size, config.decoder, config.image_shape) if config.decoder else None
         )
+
+    def _start(self) -> None:
+        """Initial weights: the paper's where they carry the image to the class capsules, else longer capsules."""
+        layers = [layer for layer in self.routed if isinstance(layer, RoutedCapsules)]
+        shapes = [layer.weight.shape for layer in layers]
+        reaching = math.prod(PAPER_STD * math.sqrt(I * D) / J for I, J, _, D in shapes)
+        residual = self.config.encoder == "residual"
+        if reaching < FAINT or residual:
+            self.primary.start_long(mean_square=0.5 if residual else 0.05)  # normalised, or of pixels, through a ReLU
+            for layer in layers:
+                layer.start_long()
 
     def forward(self, images: Tensor) -> Float[Tensor, "B N"]:
         return self.parse(images, couplings=False).scores

@@ -2,6 +2,7 @@
 
 from gammacaps.nn.decoder import Decoder
 from gammacaps.nn.matrix import MatrixCapsules, MatrixLayer, MatrixPrimary
+from gammacaps.nn.residual import ResidualEncoder
 from gammacaps.nn.vector import Convolution, PrimaryCapsules, RoutedCapsules
 
 __all__ = [
@@ -11,5 +12,6 @@ __all__ = [
     "MatrixLayer",
     "MatrixPrimary",
     "PrimaryCapsules",
+    "ResidualEncoder",
     "RoutedCapsules",
 ]

@@ -28,7 +28,7 @@ class MatrixPrimary(nn.Module):
         self.activations = nn.Conv2d(channels, types, 1)
 
     def forward(self, features: Float[Tensor, "B C H W"]) -> MatrixLayer:
-        poses = self.poses(features).permute(0, 2, 3, 1).reshape(len(features), -1, 16)
+        poses = self.poses(features).permute(0, 2, 3, 1).flatten(1).unflatten(1, (-1, 16))
         activations = self.activations(features).permute(0, 2, 3, 1).flatten(1).sigmoid()
         return MatrixLayer(wide(poses), wide(activations))
 

@@ -1,5 +1,7 @@
 """Vector capsules: the encoder, primary capsules and routed capsules of the paper's network."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -8,6 +10,8 @@ from gammacaps.errors import InputError
 from gammacaps.names import RoutingRule, ScaleOver
 from gammacaps.ops import Routed, route, squash
 from gammacaps.ops.convolution import convolve
+
+PAPER_STD = 0.1  # of the routing weights at the start
 
 
 class Convolution(nn.Conv2d):
@@ -49,9 +53,19 @@ class PrimaryCapsules(nn.Module):
         self.size = size
         self.convolution = Convolution(channels, types * size, kernel, stride)
 
+    def start_long(self, mean_square: float) -> None:
+        """Weights from which capsules are about 2 long before the squash, 0.8 after it.
+
+        `mean_square` is the features' mean square at the start of training.
+        """
+        weight, bias = self.convolution.weight, self.convolution.bias
+        nn.init.normal_(weight, std=2 / math.sqrt(weight[0].numel() * mean_square * self.size))
+        assert bias is not None
+        nn.init.zeros_(bias)
+
     def forward(self, features: Float[Tensor, "B C H W"]) -> Float[Tensor, "B I d"]:
         entries = wide(self.convolution(features)).permute(0, 2, 3, 1)  # B rows columns types*d
-        return squash(entries.reshape(len(entries), -1, self.size))
+        return squash(entries.flatten(1).unflatten(1, (-1, self.size)))
 
 
 class RoutedCapsules(nn.Module):
@@ -75,8 +89,20 @@ class RoutedCapsules(nn.Module):
         self.scale_over: ScaleOver = scale_over
         # I J d D, in memory I d J D: one capsule's votes for all parents are then one matrix product.
         self.weight = nn.Parameter(torch.empty(lower, lower_size, upper, upper_size).transpose(1, 2))
-        nn.init.trunc_normal_(self.weight, std=0.1, a=-0.2, b=0.2)
+        self.start(PAPER_STD)
         self.bias = nn.Parameter(torch.full((upper, upper_size), 0.1)) if bias else None  # J D
+
+    def start(self, std: float) -> None:
+        """Random weights, a normal distribution of this deviation cut at twice of it."""
+        nn.init.trunc_normal_(self.weight, std=std, a=-2 * std, b=2 * std)
+
+    def start_long(self) -> None:
+        """Weights from which votes are about as long as the capsules that cast them.
+
+        They are shorter where there are so many lower capsules that the mean of their votes would still be longer.
+        """
+        I, J, _, D = self.weight.shape
+        self.start(min(1, J / math.sqrt(I)) / math.sqrt(D))
 
     def forward(self, poses: Float[Tensor, "B I d"], couplings: bool = False) -> Routed:
         return route(

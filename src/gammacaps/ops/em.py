@@ -102,8 +102,8 @@ def softmax_over_parents(
     index = children.flatten()
     flat = logits.flatten(1, 2)  # B LK J
     highest = flat.detach().amax(dim=-1)  # B LK
-    peak = highest.new_full((len(flat), count), -torch.inf)  # B n
-    peak = peak.scatter_reduce(1, index.expand(len(flat), -1), highest, "amax")
+    peak = highest.new_full((flat.shape[0], count), -torch.inf)  # B n
+    peak = peak.scatter_reduce(1, index.expand(flat.shape[0], -1), highest, "amax")
     weights = (flat - peak[:, index].unsqueeze(-1)).exp()  # B LK J
-    total = weights.new_zeros(len(flat), count).index_add(1, index, weights.sum(dim=-1))
+    total = weights.new_zeros(flat.shape[0], count).index_add(1, index, weights.sum(dim=-1))
     return (weights / total[:, index].unsqueeze(-1)).view_as(logits)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gammacaps.errors import InputError, check_choice
 from gammacaps.names import Backend, RoutingRule, ScaleOver
+from gammacaps.ops import reference
 from gammacaps.ops.adjoint import Routing, Rule
 from gammacaps.ops.native.routing import NativeRouting, why_not_native
 
@@ -49,6 +50,8 @@ def route(
     gradient flows through all iterations and is finite at zero vectors.
     """
     dtype = _check(poses, weight, bias, rule, iterations, scale_over, backend)
+    if torch.compiler.is_exporting():  # neither code of our own nor a written-out gradient can leave with a graph
+        return _route_by_formulas(poses, weight, bias, rule, iterations, scale_over, couplings, dtype)
     if _use_triton(backend, poses, weight, dtype, scale_over):
         return _route_by_kernels(poses, weight, bias, rule, iterations, couplings, dtype)
     wide = torch.promote_types(dtype, torch.float32)
@@ -107,6 +110,22 @@ def _route_by_kernels(
     learning = torch.is_grad_enabled() and (weight.requires_grad or (bias is not None and bias.requires_grad))
     keep = learning or (torch.is_grad_enabled() and poses.requires_grad)
     v, c, *_ = routing.route(poses, weight, bias, rule, iterations, couplings, keep, learning)
+    return Routed(v.to(dtype), c.to(dtype) if couplings else None)
+
+
+def _route_by_formulas(
+    poses: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    rule: str,
+    iterations: int,
+    scale_over: str,
+    couplings: bool,
+    dtype: torch.dtype,
+) -> Routed:
+    wide = torch.promote_types(dtype, torch.float32)
+    given = (poses.to(wide), weight.to(wide), None if bias is None else bias.to(wide), iterations)
+    v, c = reference.sda(*given, scale_over) if rule == "sda" else reference.rba(*given)
     return Routed(v.to(dtype), c.to(dtype) if couplings else None)
 
 

@@ -130,7 +130,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
             served = classes_served(model, images, labels, tau=config.tau, **common)
             couplings = coupling_map(model, images, **common)
             numbers = [shown.index for shown in capsules[model.layers[1]]]
-            most = strongest(model, images, model.layers[1], numbers, batch=BATCH)
+            most = strongest(model, images, model.layers[1], numbers, min(8, len(images)), batch=BATCH)
     examples = _one_of_each(train)
     if capsules and isinstance(model, GammaCapsNet) and model.decoder is not None:
         present = labels.unique().tolist()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gammacaps.errors import InputError, check_choice
-from gammacaps.names import AttackLossName, PresetName, RoutingRule, Schedule
+from gammacaps.names import VECTOR_PRESETS, AttackLossName, PresetName, RoutingRule, Schedule
 
 
 @dataclass(frozen=True)
@@ -16,15 +16,17 @@ class TrainConfig:
     """How to train. The defaults train under the paper's attack, with a rate and a ramp that learn sooner."""
 
     data: str = "fashion-mini"
-    """Data set: mnist, fashion-mnist, smallnorb, fashion-mini, an .npz file, or a folder of class folders."""
+    """Data set: mnist, fashion-mnist, smallnorb, fashion-mini, an .npz file, a folder of class folders, or a torch
+    Dataset as package.module:name."""
     data_dir: str | None = None
     """Folder in which the named data sets lie; without it they are looked for and then downloaded."""
     size: int | None = None
     """Side to resize the images to; without it the data's own (28 for smallnorb)."""
     preset: PresetName = "small"
-    """Network: the paper's, a small one for a CPU, matrix capsules with EM routing, or a plain CNN."""
+    """Network: the paper's, a small one for a CPU, a residual one for larger images, matrix capsules with EM routing, a
+    plain CNN."""
     routing: RoutingRule = "sda"
-    """Routing rule of the paper and small presets."""
+    """Routing rule of the paper, small and residual presets."""
     model: tuple[str, ...] = ()
     """Further changes to the preset as NAME=VALUE, such as hidden=[64] iterations=2."""
     robust: bool = True
@@ -82,10 +84,9 @@ class TrainConfig:
             value = getattr(self, name)
             _check(name, value is None or value > 0, "more than 0", self)
         _check("eps", self.eps <= 1, "at most 1, the range of a pixel", self)
-        if self.routing != "sda" and self.preset not in ("paper", "small"):
-            raise InputError(
-                f"routing {self.routing} is for the presets paper and small, not for {self.preset}: leave it out."
-            )
+        if self.routing != "sda" and self.preset not in VECTOR_PRESETS:
+            several = ", ".join(VECTOR_PRESETS)
+            raise InputError(f"routing {self.routing} is for the presets {several}, not {self.preset}: leave it out.")
         _check("lr", self.lr > 0, "more than 0", self)
         _check("eps_ramp", 0 <= self.eps_ramp <= 1, "from 0 to 1", self)
         _check("ema", 0 <= self.ema < 1, "from 0 to less than 1", self)

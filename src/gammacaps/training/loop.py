@@ -24,6 +24,7 @@ from gammacaps.errors import InputError
 from gammacaps.files import append_line, new_folder, remove_leftovers, write_whole
 from gammacaps.models import CNN, GammaCapsNet, MatrixCapsNet, Model, create, to_config
 from gammacaps.models.stored import CONFIG, WEIGHTS, read_config, write_config, write_weights
+from gammacaps.names import VECTOR_PRESETS
 from gammacaps.nn import MatrixCapsules
 from gammacaps.nn.matrix import vote_and_route
 from gammacaps.training.checkpoint import CHECKPOINT, Learner, read_checkpoint, write_checkpoint
@@ -86,7 +87,7 @@ def resume(
 def new_model(config: TrainConfig, data: DataSet) -> Model:
     """The network that a configuration names, with the seed's initial weights, for the data's images and classes."""
     torch.manual_seed(config.seed)
-    routing = {"routing": config.routing} if config.preset in ("paper", "small") else {}
+    routing = {"routing": config.routing} if config.preset in VECTOR_PRESETS else {}
     changes = model_changes(config)
     for name in ("image_shape", "classes"):
         if name in changes:

@@ -1,0 +1,204 @@
+"""What `gammacaps data check` finds in data before it is trained on: every image is read once."""
+
+import contextlib
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gammacaps.data import SPLITS, find, load_set
+from gammacaps.data.checks import Size, check_size
+from gammacaps.data.folders import Listing, decode, image_endings, is_grey, list_folder, opened, visible
+from gammacaps.data.imported import is_import_path
+from gammacaps.errors import InputError
+
+SMALLEST = 15  # the side of the smallest image that the preset "small" takes
+UNEVEN = 3  # classes that differ by this factor are worth a note
+TURNED = 0x0112  # the EXIF tag of a photo's orientation, 1 where it is stored upright
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One image: its file or number, its split and class, and what tells it from others."""
+
+    where: str
+    split: str
+    label: int
+    size: tuple[int, int]  # width, height
+    mode: str
+    digest: str
+    turned: bool = False
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was found; `problems` must be mended before training, `notes` are worth knowing."""
+
+    name: str
+    class_names: tuple[str, ...]
+    images: tuple[Seen, ...]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def counts(self, split: str) -> list[int]:
+        """Images of each class in a split."""
+        by_label = Counter(each.label for each in self.images if each.split == split)
+        return [by_label[label] for label in range(len(self.class_names))]
+
+
+def examine(name: str, *, size: Size = None, data_dir: str | None = None) -> Examined:
+    """Reads both splits of a folder, an .npz file, a Dataset or a named set, and says what is wrong with them.
+
+    `size` is what the images will be resized to in training; None is their own size.
+    """
+    check_size(size)
+    place = None if is_import_path(name) else find(name, data_dir)  # what is nowhere is an error, not a finding
+    try:
+        if place is not None and place.is_dir() and place == Path(name).expanduser():
+            class_names, *listings = list_folder(place)
+            problems, images = _read_files(dict(zip(SPLITS, listings, strict=True)))
+            notes = _left_out(place)
+        else:
+            sets = {split: load_set(name, split, data_dir=data_dir) for split in SPLITS}
+            class_names, problems, notes = sets["train"].class_names, [], []
+            images = [
+                Seen(f"{split} image {k}", split, int(label), (image.shape[2], image.shape[1]), mode, _digest(image))
+                for split, data in sets.items()
+                for mode in [{1: "grey", 3: "RGB"}.get(data.images.shape[1], f"{data.images.shape[1]} channels")]
+                for k, (image, label) in enumerate(zip(data.images.numpy(), data.labels, strict=True))
+            ]
+    except InputError as error:
+        return Examined(name, (), (), (str(error),), ())
+    problems += [*_sizes(images, size), *_copies(images, class_names)]
+    notes += [*_balance(images, class_names), *_looks(images, size)]
+    return Examined(name, class_names, tuple(images), tuple(problems), tuple(notes))
+
+
+def _read_files(listings: dict[str, Listing]) -> tuple[list[str], list[Seen]]:
+    """A sentence for each file that can't be read, and all others."""
+    broken, images = [], []
+    for split, files in listings.items():
+        for path, label in zip(files.paths, files.labels, strict=True):
+            try:
+                with opened(path) as image:
+                    mode, size = image.mode, image.size
+                pixels = decode(path, is_grey(path, mode))
+            except InputError as error:
+                broken.append(str(error))
+            else:
+                images.append(Seen(str(path), split, label, size, mode, _digest(pixels), _turned(path)))
+    return broken, images
+
+
+def _turned(path: Path) -> bool:
+    """Whether a photo is marked to be turned when it is shown."""
+    with opened(path) as image, contextlib.suppress(Exception):  # the mark can be broken where the pixels are not
+        return image.format in ("JPEG", "MPO") and image.getexif().get(TURNED, 1) != 1
+    return False
+
+
+def _digest(pixels: object) -> str:
+    shape = str(getattr(pixels, "shape", ())).encode()
+    return hashlib.blake2b(shape + memoryview(pixels).tobytes(), digest_size=16).hexdigest()  # type: ignore[arg-type]
+
+
+def _left_out(folder: Path) -> list[str]:
+    """A note on files in class folders that are not taken for images."""
+    below = [path for path in visible(folder) if path.is_dir()]
+    if {"train", "test"} <= {path.name for path in below}:
+        below = [path for part in below if part.name in SPLITS for path in visible(part) if path.is_dir()]
+    endings = image_endings()
+    odd = [path for each in below for path in visible(each) if path.suffix.lower() not in endings]
+    if not odd:
+        return []
+    return [f"{_many(len(odd), 'file')} left out, being no image: {_some(odd)}."]
+
+
+def _sizes(images: list[Seen], size: Size) -> Iterator[str]:
+    """What training would refuse: sizes that differ, images too small for a network."""
+    if size is not None:
+        if min(check_size(size) or ()) < SMALLEST:
+            yield f"--size {size} is less than {SMALLEST}, the least that a capsule network takes: give a larger one."
+        return
+    sizes = Counter(each.size for each in images).most_common()
+    if len(sizes) > 1:
+        odd = next(each for each in images if each.size == sizes[-1][0])
+        yield (
+            f"The images are of {len(sizes)} sizes: most are {_by(sizes[0][0])}, but {odd.where} is {_by(odd.size)}; "
+            "give --size, to which all are resized."
+        )
+    small = [each for each in images if min(each.size) < SMALLEST]
+    if small:
+        yield (
+            f"{_many(len(small), 'image')} too small for a network, whose smallest takes {SMALLEST} x {SMALLEST}: "
+            f"{_some([f'{each.where} ({_by(each.size)})' for each in small])}; leave them out, or give --size."
+        )
+
+
+def _copies(images: list[Seen], class_names: tuple[str, ...]) -> Iterator[str]:
+    """The same pixels in train and test, where the test would measure memory, or in two classes."""
+    groups: dict[str, list[Seen]] = {}
+    for each in images:
+        groups.setdefault(each.digest, []).append(each)
+    shared = [group for group in groups.values() if {each.split for each in group} == set(SPLITS)]
+    if shared:
+        pairs = [" = ".join(next(e.where for e in group if e.split == split) for split in SPLITS) for group in shared]
+        yield f"{_many(len(shared), 'image')} both in train and in test: {_some(pairs)}; keep each in one of them."
+    torn = [group for group in groups.values() if len({each.label for each in group}) > 1]
+    if torn:
+        pairs = [" = ".join(f"{e.where} ({class_names[e.label]})" for e in group[:3]) for group in torn]
+        yield f"{_many(len(torn), 'image')} in more than one class: {_some(pairs)}; keep each in one class."
+
+
+def _balance(images: list[Seen], class_names: tuple[str, ...]) -> Iterator[str]:
+    by_label = Counter(each.label for each in images if each.split == "train")
+    counts = [by_label[label] for label in range(len(class_names))]
+    least, most = min(counts), max(counts)
+    if most >= UNEVEN * max(least, 1):
+        rare, frequent = class_names[counts.index(least)], class_names[counts.index(most)]
+        yield (
+            f"The classes are uneven: {frequent} has {most:,} training images, {rare} {least:,}; "
+            f"always saying {frequent} is right for {most / max(1, sum(counts)):.0%}."
+        )
+
+
+def _looks(images: list[Seen], size: Size) -> Iterator[str]:
+    """Notes on how images will be changed as they are read."""
+    grey = [each for each in images if each.mode in ("1", "L", "LA", "La")]
+    if grey and len(grey) < len(images):
+        yield f"{_many(len(grey), 'image')} grey among colour images: all become RGB."
+    alpha = [each for each in images if each.mode in ("LA", "La", "PA", "RGBA", "RGBa")]
+    if alpha:
+        yield f"{_many(len(alpha), 'image')} transparent in parts ({alpha[0].where}): transparency is dropped."
+    turned = [each for each in images if each.turned]
+    if turned:
+        yield (
+            f"{_many(len(turned), 'photo')} stored turned, with a mark that says so ({turned[0].where}), "
+            "but read as stored: save them upright."
+        )
+    shape = check_size(size)
+    if shape is None:
+        return
+    small = [each for each in images if each.size[0] < shape[1] or each.size[1] < shape[0]]
+    if small:
+        yield f"{_many(len(small), 'image')} smaller than --size {size} and will be enlarged: {_some(small)}."
+    stretched = [e for e in images if not 0.8 < e.size[0] * shape[0] / (e.size[1] * shape[1]) < 1.25]
+    if stretched:
+        what = f"{_many(len(stretched), 'image')} of another shape than {_by(shape[::-1])}"
+        yield f"{what} and will be stretched: {_some(stretched)}."
+
+
+def _many(count: int, what: str) -> str:
+    return f"1 {what} is" if count == 1 else f"{count:,} {what}s are"
+
+
+def _some(things: list[Seen] | list[Path] | list[str]) -> str:
+    """The first five by name."""
+    named = [f"{e.where} ({_by(e.size)})" if isinstance(e, Seen) else str(e) for e in things[:5]]
+    more = f" and {len(things) - 5:,} more" if len(things) > 5 else ""
+    return ", ".join(named) + more
+
+
+def _by(size: tuple[int, ...]) -> str:
+    return f"{size[0]} x {size[1]}"

@@ -1,0 +1,99 @@
+"""Networks on the Hugging Face Hub: the same config.json and model.safetensors as in a run's folder, and a card."""
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gammacaps.errors import InputError
+from gammacaps.files import write_json, write_whole
+from gammacaps.models.presets import Model
+from gammacaps.models.stored import CONFIG, WEIGHTS, load, read_config, save
+
+CARD = "README.md"
+
+
+def push_to_hub(
+    model: Model | str | Path, repo: str, *, private: bool = False, token: str | None = None, message: str | None = None
+) -> str:
+    """Puts a network, or that of a run's folder, into the repository `owner/name`, and gives the address.
+
+    The repository is made if it is not there. With a run goes how it was trained, not where and on which machine.
+    """
+    hub = _library()
+    with tempfile.TemporaryDirectory() as folder:
+        files = prepare(model, Path(folder) / "network", repo)
+        with _told(repo, "pushed to"):
+            api = hub.HfApi(token=token)
+            address = api.create_repo(repo, private=private, exist_ok=True)
+            added = [hub.CommitOperationAdd(path_in_repo=file.name, path_or_fileobj=file) for file in files]
+            api.create_commit(repo, added, commit_message=message or "A network of gammacaps")
+    return str(address)
+
+
+def from_pretrained(
+    repo: str | Path, *, revision: str | None = None, token: str | None = None, device: str | torch.device = "cpu"
+) -> Model:
+    """The network of the repository `owner/name`, downloaded once, or of a folder here."""
+    if Path(repo).is_dir():
+        return load(repo, device=device)
+    hub = _library()
+    with _told(str(repo), "loaded from"):
+        paths = [
+            Path(hub.hf_hub_download(str(repo), file, revision=revision, token=token)) for file in (CONFIG, WEIGHTS)
+        ]
+    return load(paths[0].parent, device=device)
+
+
+def prepare(model: Model | str | Path, folder: Path, repo: str) -> list[Path]:
+    """Writes into a new folder what is pushed."""
+    if isinstance(model, str | Path):
+        run, source = load(model), Path(model)
+        save(run, folder)
+        kept = {name: value for name, value in read_config(source).items() if name != "machine"}
+        kept["train"] = {**kept.get("train", {}), "data_dir": None}
+        kept["data"] = {name: value for name, value in kept.get("data", {}).items() if name != "source"}
+        write_json(folder / CONFIG, kept)
+    else:
+        save(model, folder)
+    write_whole(folder / CARD, card(read_config(folder), repo).encode())
+    return sorted(folder.iterdir())
+
+
+def card(config: dict[str, Any], repo: str) -> str:
+    """What the repository's page says."""
+    data, network = config.get("data", {}), config["model"]
+    classes = ", ".join(data.get("class_names", ()))
+    trained = f"Trained on {data['name']} ({classes}).\n\n" if data.get("name") else ""
+    return (
+        "---\nlibrary_name: gammacaps\ntags:\n- image-classification\n- capsule-networks\n---\n\n"
+        f"# {repo}\n\nA capsule network for images of {' x '.join(map(str, network['image_shape']))} "
+        f"(channels, height, width) and {network['classes']} classes.\n\n{trained}"
+        f'    import gammacaps\n\n    model = gammacaps.models.from_pretrained("{repo}")\n\n'
+        f"Its configuration:\n\n    {json.dumps(network)}\n"
+    )
+
+
+def _library() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise InputError("The Hub's library is not installed: pip install 'gammacaps[hub]'.") from None
+    return huggingface_hub
+
+
+@contextlib.contextmanager
+def _told(repo: str, what: str) -> Iterator[None]:
+    """Turns whatever the Hub's library raises into one sentence."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split("\n\n")[0].split()) or type(error).__name__
+        raise InputError(
+            f"The network could not be {what} {repo} ({reason}): check the name, written owner/name, the network and "
+            "your token (hf auth login)."
+        ) from error

@@ -1,0 +1,40 @@
+"""Each example runs as its first line says, on few images or steps."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def output(name: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), *arguments], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_example_is_run_here():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {"captum_attributions.py", "lightning_training.py"}
+
+
+def test_captum_shares_out_the_scores():
+    pytest.importorskip("captum")
+    out = output("captum_attributions.py")
+    rows = re.findall(r"class \d: ([+-][\d.]+) against a black image, ([+-][\d.]+) by pixels", out)
+    assert len(rows) == 4
+    for score, shared in rows:
+        assert float(shared) == pytest.approx(float(score), abs=0.0003)
+    assert len(re.findall(r"most by primary capsule \d+ of 192", out)) == 4
+
+
+def test_a_loop_of_lightning_trains_under_attack():
+    pytest.importorskip("lightning")
+    found = re.search(r"accuracy ([\d.]+), T ([\d.]+) after 4 steps", output("lightning_training.py", "4"))
+    assert found
+    assert 0 < float(found[1]) <= 1
+    assert 0 < float(found[2]) < 1

@@ -1,0 +1,56 @@
+"""Every command of docs/own-data.md, on a small folder of drawn shapes, shortened by options alone."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from gammacaps.cli import main
+
+GUIDE = Path(__file__).parents[1] / "docs" / "own-data.md"
+SHORT = {
+    "data": [],
+    "train": [
+        *("--steps", "3", "--batch", "8", "--attack-steps", "1", "--device", "cpu"),
+        *("--model", "filters=4", "primary_types=2", "hidden=[6]", "decoder=[8]"),
+    ],
+    "evaluate": ["--limit", "6", "--attacks", "paper", "--attack-steps", "2", "--no-checks"],
+    "audit": ["--limit", "6", "--attack-steps", "1"],
+    "report": ["--starts", "2", "--steps", "2", "--images", "6", "--trees", "1"],
+}
+
+
+def draw(folder: Path) -> None:
+    """Ten pictures of 40x36 of each shape, in a random place and colour."""
+    rng = np.random.default_rng(0)
+    for shape in ("circle", "cross", "square"):
+        (folder / shape).mkdir(parents=True)
+        for k in range(10):
+            image = Image.new("RGB", (40, 36), tuple(int(v) for v in rng.integers(0, 60, 3)))
+            pen, colour = ImageDraw.Draw(image), tuple(int(v) for v in rng.integers(120, 256, 3))
+            x, y = (int(v) for v in rng.integers(2, 16, 2))
+            if shape == "circle":
+                pen.ellipse((x, y, x + 18, y + 18), fill=colour)
+            elif shape == "square":
+                pen.rectangle((x, y, x + 16, y + 16), fill=colour)
+            else:
+                pen.line((x, y, x + 16, y + 16), fill=colour, width=4)
+                pen.line((x + 16, y, x, y + 16), fill=colour, width=4)
+            image.save(folder / shape / f"{k}.png")
+
+
+def test_the_guide_s_commands_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    draw(tmp_path / "shapes")
+    commands = re.findall(r"^    gammacaps (.+)$", GUIDE.read_text(), re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["data", "train", "evaluate", "audit", "report"]
+    for command in commands:
+        words = shlex.split(command)
+        main([*words, *SHORT[words[0]]])
+        if words[0] == "data":
+            assert "Nothing must be mended" in capsys.readouterr().out
+    page = (tmp_path / "runs" / "shapes" / "report.html").read_text()
+    assert "cross" in page
+    assert (tmp_path / "runs" / "shapes" / "audit.json").exists()
