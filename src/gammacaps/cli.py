@@ -16,6 +16,7 @@ from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.launch import launch
 from gammacaps.report.config import ReportConfig
 from gammacaps.training.config import TrainConfig, read_config_file
 
@@ -118,14 +119,14 @@ def train(options: Train) -> None:
     if options.resume is not None:
         run = options.resume
         given = {name: getattr(options.train, name) for name in ("steps", "epochs", "minutes", "data_dir")}
-        given["device"] = None if options.train.device == "auto" else options.train.device
-        if options != Train(
-            train=TrainConfig(**given | {"device": options.train.device}), resume=run, json=options.json
-        ):
+        here = {name: getattr(options.train, name) for name in ("device", "accumulate", "recompute_encoder")}
+        if options != Train(train=TrainConfig(**given, **here), resume=run, json=options.json):
             raise InputError(
-                "--resume goes on with the run's own options: give only --steps, --epochs, --minutes, --device or "
-                "--data-dir with it."
+                "--resume goes on with the run's own options: give only --steps, --epochs, --minutes, --device, "
+                "--data-dir, --accumulate or --recompute-encoder with it."
             )
+        # What was left out stays as the run has it.
+        given |= {name: None if value == getattr(TrainConfig, name) else value for name, value in here.items()}
         loop.resume(run, as_json=options.json, **given)
     else:
         run = options.out or Path("runs") / default_name(options.train)
@@ -156,7 +157,7 @@ def evaluate(options: Evaluate) -> None:
             print(f"{table(results[-1])}\n\nWritten to {run / 'results.json'}")
     if options.json:
         print(json.dumps(results[0] if len(results) == 1 else results))
-    if options.evaluate.sweep:
+    if options.evaluate.sweep and launch().rank == 0:
         from gammacaps.evaluation.curve import draw_curves
 
         path = options.runs[0] / "sweep.png"
@@ -236,20 +237,29 @@ VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "bench": (Bench, bench),
 }
 
+TOGETHER = ("train", "evaluate")  # what several processes that torchrun starts can do as one
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a verb; what a user did wrong is one sentence and exit status 2, an interruption is 130."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    here = launch()
     try:
-        run(arguments)
+        with contextlib.ExitStack() as quiet:
+            if here.rank > 0:  # the first process speaks for all
+                nowhere = quiet.enter_context(Path(os.devnull).open("w"))
+                quiet.enter_context(contextlib.redirect_stdout(nowhere))
+            run(arguments)
     except InputError as error:
-        print(f"gammacaps: {error}", file=sys.stderr)
+        if here.place == 0:  # one sentence a machine
+            print(f"gammacaps: {error}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
         sys.exit(0)
     except KeyboardInterrupt as stop:
-        print(f"gammacaps: {str(stop) or 'Interrupted.'}", file=sys.stderr)
+        if here.place == 0:
+            print(f"gammacaps: {str(stop) or 'Interrupted.'}", file=sys.stderr)
         sys.exit(130)
 
 
@@ -265,6 +275,8 @@ def run(arguments: list[str]) -> None:
     verb, *rest = arguments
     if verb not in VERBS:
         raise InputError(f"There is no command '{verb}': use one of {', '.join(VERBS)}, or see gammacaps --help.")
+    if launch().count > 1 and verb not in TOGETHER:
+        raise InputError(f"gammacaps {verb} runs in one process: start it without torchrun.")
     kind, function = VERBS[verb]
     path = config_file(verb, rest)
     options: Any = tyro.cli(

@@ -7,14 +7,26 @@ from torch import Tensor
 
 from gammacaps.data import registry
 from gammacaps.data.checks import Size, check_images, check_size
-from gammacaps.data.dataset import DataSet
+from gammacaps.data.dataset import DataSet, StoredImages, StoredSet
 from gammacaps.data.folders import read_folder
 from gammacaps.data.named import VIEWS, read_named
 from gammacaps.data.npz import read_npz
 from gammacaps.data.resize import area_resize
+from gammacaps.data.stored import is_stored, open_stored
 from gammacaps.errors import InputError, check_choice
 
-__all__ = ["DataSet", "area_resize", "check_images", "find", "load_data", "load_set", "names"]
+__all__ = [
+    "DataSet",
+    "StoredImages",
+    "StoredSet",
+    "area_resize",
+    "check_images",
+    "find",
+    "load_data",
+    "load_set",
+    "names",
+    "open_set",
+]
 
 SPLITS = ("train", "test")
 MINI = "fashion-mini"
@@ -43,9 +55,10 @@ def load_set(
 ) -> DataSet:
     """One split, "train" or "test", of a data set.
 
-    `name` is one of `names()`, a path to an `.npz` file, or a folder with one sub-folder of images a class;
-    `./mnist` is a folder where `mnist` is the name. Named sets are looked for in `data_dir`, in the folder
-    that the variable GAMMACAPS_DATA names, in the system's folder and in the user's cache, and are downloaded
+    `name` is one of `names()`, a path to an `.npz` file, a folder with one sub-folder of images a class, or one that
+    `gammacaps data --store` wrote, which is read whole (`open_set` leaves it on disk); `./mnist` is a folder where
+    `mnist` is the name. Named sets are looked for in `data_dir`, in the folder that the variable GAMMACAPS_DATA
+    names, in the system's folder and in the user's cache, and are downloaded
     if in none. `size`, one number or (H, W), resizes by area averaging; None is the data's own
     size, for smallnorb 28 x 28. `views` is for smallnorb: "separate" gives each camera view as an image,
     "channels" both as one image of two channels.
@@ -60,7 +73,19 @@ def load_set(
     if name == MINI:
         return read_npz(registry.EMBEDDED, split, shape, MINI)
     path = _own(name)
+    if is_stored(path):
+        return open_stored(path, split, shape, str(name)).whole()
     return read_folder(path, split, shape, str(name)) if path.is_dir() else read_npz(path, split, shape, str(name))
+
+
+def open_set(
+    name: str | Path, split: str = "test", *, data_dir: str | Path | None = None, size: Size = None
+) -> DataSet | StoredSet:
+    """As `load_set`, but images that `store_set` wrote stay on disk and are read as they are asked for."""
+    check_choice("split", split, SPLITS)
+    if name not in names() and is_stored(path := _own(name)):
+        return open_stored(path, split, check_size(size), str(name))
+    return load_set(name, split, data_dir=data_dir, size=size)
 
 
 def names() -> tuple[str, ...]:
