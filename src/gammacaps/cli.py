@@ -84,6 +84,10 @@ class Data:
 
     name: tyro.conf.Positional[str | None] = None
     """A data set's name, an .npz file, or a folder of class folders."""
+    store: Path | None = None
+    """Write the set into this new folder, from which training reads it as it goes: for data larger than memory."""
+    size: int | None = None
+    """Side to resize the images to as they are stored."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
     json: bool = False
@@ -206,8 +210,24 @@ def _some(runs: tuple[Path, ...]) -> None:
 def data(options: Data) -> None:
     from gammacaps.data.describe import describe, overview
 
+    if options.store is not None:
+        store_data(options)
+        return
     facts, words = overview(options.data_dir) if options.name is None else describe(options.name, options.data_dir)
     print(json.dumps(facts) if options.json else words)
+
+
+def store_data(options: Data) -> None:
+    from gammacaps.data.storing import store_set
+
+    if options.name is None:
+        raise InputError("Name the data set that is to be stored, such as: gammacaps data photos --store photos-stored")
+    counts = store_set(options.name, options.store or "", data_dir=options.data_dir, size=options.size)
+    if options.json:
+        print(json.dumps({"folder": str(options.store), "images": counts}))
+    else:
+        print(f"Stored {counts['train']:,} training and {counts['test']:,} test images in {options.store}.")
+        print(f"Train on them with: gammacaps train --data {options.store}")
 
 
 def demo(options: Demo) -> None:

@@ -72,7 +72,7 @@ def load_set(
         return read_named(str(name), split, data_dir, shape, views)
     if name == MINI:
         return read_npz(registry.EMBEDDED, split, shape, MINI)
-    path = _own(name)
+    path = own_path(name)
     if is_stored(path):
         return open_stored(path, split, shape, str(name)).whole()
     return read_folder(path, split, shape, str(name)) if path.is_dir() else read_npz(path, split, shape, str(name))
@@ -83,7 +83,7 @@ def open_set(
 ) -> DataSet | StoredSet:
     """As `load_set`, but images that `store_set` wrote stay on disk and are read as they are asked for."""
     check_choice("split", split, SPLITS)
-    if name not in names() and is_stored(path := _own(name)):
+    if name not in names() and is_stored(path := own_path(name)):
         return open_stored(path, split, check_size(size), str(name))
     return load_set(name, split, data_dir=data_dir, size=size)
 
@@ -101,12 +101,12 @@ def find(name: str | Path, data_dir: str | Path | None = None) -> Path | None:
     if name == MINI:
         return registry.EMBEDDED
     if name not in registry.ENTRIES:
-        return _own(name)
+        return own_path(name)
     found = [registry.locate(str(name), split, data_dir) for split in SPLITS]
     return found[0].images.parent if found[0] and found[1] else None
 
 
-def _own(name: str | Path) -> Path:
+def own_path(name: str | Path) -> Path:
     """The path of a user's own data, if there is something at it that can be data."""
     path = registry.user_path(name)
     try:

@@ -1,8 +1,12 @@
 """What `gammacaps data` says: which sets there are, and what is in one."""
 
+import math
 from typing import Any
 
-from gammacaps.data import find, load_set, names
+import torch
+from torch import Tensor
+
+from gammacaps.data import StoredImages, find, names, open_set
 
 
 def overview(data_dir: str | None = None) -> tuple[dict[str, Any], str]:
@@ -20,7 +24,7 @@ def describe(name: str, data_dir: str | None = None) -> tuple[dict[str, Any], st
     facts: dict[str, Any] = {"name": name, "splits": {}}
     lines = []
     for split in ("train", "test"):
-        data = load_set(name, split, data_dir=data_dir)
+        data = open_set(name, split, data_dir=data_dir)
         counts = data.labels.bincount(minlength=len(data.class_names)).tolist()
         count, channels, height, width = data.images.shape
         facts["class_names"] = list(data.class_names)
@@ -28,7 +32,7 @@ def describe(name: str, data_dir: str | None = None) -> tuple[dict[str, Any], st
             "images": count,
             "shape": [channels, height, width],
             "images_by_class": counts,
-            "mean": round(data.images.mean().item(), 6),
+            "mean": round(_mean(data.images), 6),
             "source": str(data.source),
         }
         lines.append(f"{split}: {count:,} images of {channels}x{height}x{width} from {data.source}")
@@ -37,3 +41,10 @@ def describe(name: str, data_dir: str | None = None) -> tuple[dict[str, Any], st
             for label, (title, n) in enumerate(zip(data.class_names, counts, strict=True))
         ]
     return facts, "\n".join(lines)
+
+
+def _mean(images: Tensor | StoredImages) -> float:
+    if isinstance(images, Tensor):
+        return images.mean().item()
+    parts = (images[start : start + 1000].double().sum() for start in range(0, len(images), 1000))
+    return torch.stack(list(parts)).sum().item() / math.prod(images.shape)

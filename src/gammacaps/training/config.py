@@ -16,7 +16,8 @@ class TrainConfig:
     """How to train. The defaults train under the paper's attack, with a rate and a ramp that learn sooner."""
 
     data: str = "fashion-mini"
-    """Data set: mnist, fashion-mnist, smallnorb, fashion-mini, an .npz file, or a folder of class folders."""
+    """Data set: mnist, fashion-mnist, smallnorb, fashion-mini, an .npz file, a folder of class folders, or one that
+    `gammacaps data --store` wrote, which is not read into memory."""
     data_dir: str | None = None
     """Folder in which the named data sets lie; without it they are looked for and then downloaded."""
     size: int | None = None
