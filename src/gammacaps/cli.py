@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import tyro
 
@@ -265,10 +265,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     here = launch()
     try:
-        with contextlib.ExitStack() as quiet:
-            if here.rank > 0:  # the first process speaks for all
-                nowhere = quiet.enter_context(Path(os.devnull).open("w"))
-                quiet.enter_context(contextlib.redirect_stdout(nowhere))
+        # The first process speaks for all.
+        with nowhere() as dropped, contextlib.redirect_stdout(dropped if here.rank > 0 else sys.stdout):
             run(arguments)
     except InputError as error:
         if here.place == 0:  # one sentence a machine
@@ -299,15 +297,21 @@ def run(arguments: list[str]) -> None:
         raise InputError(f"gammacaps {verb} runs in one process: start it without torchrun.")
     kind, function = VERBS[verb]
     path = config_file(verb, rest)
-    options: Any = tyro.cli(
-        kind,
-        prog=f"gammacaps {verb}",
-        args=rest,
-        default=Train(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
+    with nowhere() as dropped, contextlib.redirect_stderr(dropped if launch().place > 0 else sys.stderr):
+        options: Any = tyro.cli(
+            kind,
+            prog=f"gammacaps {verb}",
+            args=rest,
+            default=Train(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
     reuse_memory()
     function(options)
+
+
+def nowhere() -> TextIO:
+    """A file that keeps nothing."""
+    return Path(os.devnull).open("w")
 
 
 def overview() -> str:

@@ -26,6 +26,22 @@ class Part:
     last: bool  # the gradients of all processes are added up after it
 
 
+def parts_of(size: int, processes: Processes, accumulate: int) -> list[Part]:
+    """This process's parts of a batch; those of all processes together are the batch, each image once."""
+    count = processes.count * accumulate
+    if count > size:
+        raise InputError(
+            f"A batch of {size} images can't be split into {count} parts ({processes.count} processes, "
+            f"--accumulate {accumulate}): use a larger --batch, or fewer parts."
+        )
+    first = processes.rank * accumulate
+    bounds = [size * k // count for k in range(first, first + accumulate + 1)]
+    return [
+        Part(slice(a, b), slice(a - bounds[0], b - bounds[0]), (b - a) / size, b == bounds[-1])
+        for a, b in itertools.pairwise(bounds)
+    ]
+
+
 class Sharing:
     """The parts of a batch of `size` images that this process computes, and the objective that it computes of each.
 
@@ -41,20 +57,9 @@ class Sharing:
         accumulate: int = 1,
         all_learn: bool = True,
     ) -> None:
-        self.size, self.processes = size, processes
-        count = processes.count * accumulate
-        if count > size:
-            raise InputError(
-                f"A batch of {size} images can't be split into {count} parts ({processes.count} processes, "
-                f"--accumulate {accumulate}): use a larger --batch, or fewer parts."
-            )
-        bounds = [size * k // count for k in range(count + 1)][processes.rank * accumulate :][: accumulate + 1]
-        self.own = slice(bounds[0], bounds[-1])
-        self.parts = [
-            Part(slice(a, b), slice(a - bounds[0], b - bounds[0]), (b - a) / size, b == bounds[-1])
-            for a, b in itertools.pairwise(bounds)
-        ]
-        self.objective = objective
+        self.size, self.processes, self.objective = size, processes, objective
+        self.parts = parts_of(size, processes, accumulate)
+        self.own = slice(self.parts[0].in_batch.start, self.parts[-1].in_batch.stop)
         if processes.count > 1:
             self.objective = DistributedDataParallel(objective, find_unused_parameters=not all_learn)
 
