@@ -78,6 +78,10 @@ class Processes:
         dist.all_reduce(shared)
         return shared.to(values.device)
 
+    def same(self, value: object) -> bool:
+        """Whether all processes have the same value."""
+        return self.count == 1 or all(other == value for other in self._gathered(value))
+
     def _gathered(self, value: T) -> list[T]:
         found: list[Any] = [None] * self.count
         dist.all_gather_object(found, value)

@@ -219,6 +219,17 @@ def test_one_process_does_everything_itself():
     assert ALONE.first(lambda: 3) == ALONE.each(lambda: 3) == 3
     assert ALONE.map(lambda x: x * x, range(4)) == [0, 1, 4, 9]
     assert ALONE.most(1.5, 0) == (1.5, 0)
+    assert ALONE.same("data")
+
+
+def test_machines_with_other_data_are_told_and_a_batch_too_small_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(Processes, "same", lambda *_: False)
+    with pytest.raises(InputError, match="fashion-mini is not the same on all machines: give each the same files"):
+        loop.train(tiny(), tmp_path / "run")
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="can't be split into 40 parts"):
+        loop.train(tiny(accumulate=40), tmp_path / "run")
+    assert not list(tmp_path.iterdir())
 
 
 def test_each_process_takes_a_gpu_of_its_own(monkeypatch):

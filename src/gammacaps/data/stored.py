@@ -31,7 +31,7 @@ def open_stored(folder: Path, split: str, size: tuple[int, int] | None, name: st
     keys = SPLIT_KEYS if has_split else PLAIN_KEYS
     pixels = {key: _pixels(folder / f"{key}.npy") for key in keys if key.endswith("images")}
     labels = {
-        key: label_numbers(np.array(_array(folder / f"{key}.npy")), str(folder / f"{key}.npy"))
+        key: label_numbers(_array(folder / f"{key}.npy"), str(folder / f"{key}.npy"))
         for key in keys
         if key.endswith("labels")
     }

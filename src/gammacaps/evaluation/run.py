@@ -47,6 +47,8 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
     model = processes.first(lambda: load(run))
     check_fit(model, data)
     data_print = fingerprint(data.images, data.labels)
+    if not processes.same(data_print):
+        raise InputError(f"{data.name} is not the same on all machines: give each the same files.")
     store = Store(run / FOLDER, weights=identity(model), data=data_print, processes=processes)
     try:
         other = None

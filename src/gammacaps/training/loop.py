@@ -10,6 +10,7 @@ import functools
 import json
 import signal
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from gammacaps.processes import Processes, joined, own_device
 from gammacaps.training.batches import batches
 from gammacaps.training.checkpoint import CHECKPOINT, Learner, put_back, read_checkpoint, write_checkpoint
 from gammacaps.training.config import TrainConfig, config_from, model_changes
-from gammacaps.training.distribution import Sharing
+from gammacaps.training.distribution import Sharing, parts_of
 from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
 from gammacaps.training.progress import Progress
 from gammacaps.training.schedule import learning_rate, radius
@@ -61,77 +62,73 @@ def train(
     with joined() if processes is None else contextlib.nullcontext(processes) as together:
         if together.first(lambda: _goes_on(folder, config)):
             try:
-                return _resume(folder, together, as_json=as_json)
+                return resume(folder, as_json=as_json, processes=together)
             except Finished:
-                return load(folder)
-        data = together.each(lambda: _data(config))
+                return together.first(lambda: load(folder))
+        data = _data(config, together)
         model = new_model(config, data)
-        together.each(lambda: own_device(config.device))  # what can't be used is said before a folder is made
+        # What can't be used is said before a folder is made.
+        together.each(lambda: own_device(config.device))
+        parts_of(min(config.batch, len(data.labels)), together, config.accumulate)
         if config.tensorboard:
             _board_writer()
-        described: dict[str, Any] = {
-            "model": to_config(model),
-            "train": dataclasses.asdict(config),
-            "data": _describe(data),
-        }
-        if launch().name:
-            described["launch"] = launch().name
+        described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": _describe(data)}
+        launched = {"launch": launch().name} if launch().name else {}
 
         def make_folder() -> None:
             with new_folder(folder, overwrite=overwrite) as temporary:
-                write_config(temporary, {**described, "machine": describe_machine(config.device)})
+                write_config(temporary, {**described, **launched, "machine": describe_machine(config.device)})
 
         together.first(make_folder)
         return _learn(config, data, model, folder, as_json, together)
 
 
-def resume(folder: Path, *, device: str | None = None, **options: Any) -> Model:
-    """Goes on with an interrupted run, or with a finished one to a new length; with any number of processes.
-
-    The options are `steps`, `epochs` or `minutes` in all, `data_dir`, `accumulate`, `recompute_encoder` and `as_json`.
-    """
-    with joined() as together:
-        return _resume(folder, together, device=device, **options)
-
-
-def _resume(
+def resume(
     folder: Path,
-    processes: Processes,
     *,
     device: str | None = None,
     data_dir: str | None = None,
     accumulate: int | None = None,
     recompute_encoder: bool | None = None,
     as_json: bool = False,
+    processes: Processes | None = None,
     **lengths: float | None,
 ) -> Model:
-    stored = processes.first(lambda: read_config(folder))
-    if "train" not in stored:
-        raise InputError(f"{folder} was saved without its training (no 'train' in config.json): it can't be resumed.")
-    config = config_from(stored["train"])
-    longer: dict[str, Any] = {name: value for name, value in lengths.items() if value is not None}
-    if longer:
-        config = dataclasses.replace(config, **{"steps": None, "epochs": None, "minutes": None, **longer})
-    here = dataclasses.replace(
-        config,
-        device=device or config.device,
-        data_dir=data_dir or config.data_dir,
-        accumulate=accumulate or config.accumulate,
-        recompute_encoder=recompute_encoder or config.recompute_encoder,
-    )
-    data = processes.each(lambda: _data(here))
-    model = new_model(here, data)
-    if json.loads(json.dumps(to_config(model))) != stored["model"]:
-        raise InputError(
-            f"{folder / 'config.json'} describes another network than its options and {data.name} give now: "
-            "resume with the data and the version of gammacaps that it was started with."
+    """Goes on with an interrupted run, or with a finished one to a new length (steps, epochs or minutes)."""
+    with joined() if processes is None else contextlib.nullcontext(processes) as together:
+        stored = together.first(lambda: read_config(folder))
+        if "train" not in stored:
+            raise InputError(
+                f"{folder} was saved without its training (no 'train' in config.json): it can't be resumed."
+            )
+        config = config_from(stored["train"])
+        longer: dict[str, Any] = {name: value for name, value in lengths.items() if value is not None}
+        if longer:
+            config = dataclasses.replace(config, **{"steps": None, "epochs": None, "minutes": None, **longer})
+        here = dataclasses.replace(
+            config,
+            device=device or config.device,
+            data_dir=data_dir or config.data_dir,
+            accumulate=accumulate or config.accumulate,
+            recompute_encoder=recompute_encoder or config.recompute_encoder,
         )
-    processes.first(lambda: remove_leftovers(folder, (CHECKPOINT, CONFIG, WEIGHTS)))
-    return _learn(here, data, model, folder, as_json, processes, {**stored, "train": dataclasses.asdict(config)})
+        data = _data(here, together)
+        model = new_model(here, data)
+        if json.loads(json.dumps(to_config(model))) != stored["model"]:
+            raise InputError(
+                f"{folder / 'config.json'} describes another network than its options and {data.name} give now: "
+                "resume with the data and the version of gammacaps that it was started with."
+            )
+        together.first(lambda: remove_leftovers(folder, (CHECKPOINT, CONFIG, WEIGHTS)))
+        return _learn(here, data, model, folder, as_json, together, {**stored, "train": dataclasses.asdict(config)})
 
 
-def _data(config: TrainConfig) -> DataSet | StoredSet:
-    return open_set(config.data, "train", data_dir=config.data_dir, size=config.size)
+def _data(config: TrainConfig, processes: Processes) -> DataSet | StoredSet:
+    """The training split, the same in every process."""
+    data = processes.each(lambda: open_set(config.data, "train", data_dir=config.data_dir, size=config.size))
+    if not processes.same((tuple(data.images.shape), zlib.crc32(data.labels.numpy().tobytes()))):
+        raise InputError(f"{data.name} is not the same on all machines: give each the same files.")
+    return data
 
 
 def _goes_on(folder: Path, config: TrainConfig) -> bool:
