@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import tyro
 
@@ -16,6 +16,7 @@ from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.launch import launch
 from gammacaps.names import VECTOR_PRESETS
 from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.report.config import ReportConfig
@@ -104,6 +105,10 @@ class Data:
 
     name: tyro.conf.Positional[str | None] = None
     """A data set's name, an .npz file, a folder of class folders, or a Dataset's import path."""
+    store: Path | None = None
+    """Write the set into this new folder, from which training reads it as it goes: for data larger than memory."""
+    size: int | None = None
+    """Side to resize the images to as they are stored."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
     json: bool = False
@@ -153,14 +158,14 @@ def train(options: Train) -> None:
     if options.resume is not None:
         run = options.resume
         given = {name: getattr(options.train, name) for name in ("steps", "epochs", "minutes", "data_dir")}
-        given["device"] = None if options.train.device == "auto" else options.train.device
-        if options != Train(
-            train=TrainConfig(**given | {"device": options.train.device}), resume=run, json=options.json
-        ):
+        here = {name: getattr(options.train, name) for name in ("device", "accumulate", "recompute_encoder")}
+        if options != Train(train=TrainConfig(**given, **here), resume=run, json=options.json):
             raise InputError(
-                "--resume goes on with the run's own options: give only --steps, --epochs, --minutes, --device or "
-                "--data-dir with it."
+                "--resume goes on with the run's own options: give only --steps, --epochs, --minutes, --device, "
+                "--data-dir, --accumulate or --recompute-encoder with it."
             )
+        # What was left out stays as the run has it.
+        given |= {name: None if value == getattr(TrainConfig, name) else value for name, value in here.items()}
         loop.resume(run, as_json=options.json, **given)
     else:
         run = options.out or Path("runs") / default_name(options.train)
@@ -192,7 +197,7 @@ def evaluate(options: Evaluate) -> None:
             print(f"{table(results[-1])}\n\nWritten to {run / 'results.json'}")
     if options.json:
         print(json.dumps(results[0] if len(results) == 1 else results))
-    if options.evaluate.sweep:
+    if options.evaluate.sweep and launch().rank == 0:
         from gammacaps.evaluation.curve import draw_curves
 
         path = runs[0] / "sweep.png"
@@ -260,6 +265,9 @@ def _folders(runs: tuple[Path, ...]) -> tuple[Path, ...]:
 def data(options: Data) -> None:
     from gammacaps.data.describe import describe, overview
 
+    if options.store is not None:
+        store_data(options)
+        return
     facts, words = overview(options.data_dir) if options.name is None else describe(options.name, options.data_dir)
     print(json.dumps(facts) if options.json else words)
 
@@ -273,6 +281,19 @@ def data_check(options: DataCheck) -> None:
     print(json.dumps(facts) if options.json else words)
     if found.problems:
         sys.exit(1)
+
+
+def store_data(options: Data) -> None:
+    from gammacaps.data.storing import store_set
+
+    if options.name is None:
+        raise InputError("Name the data set that is to be stored, such as: gammacaps data photos --store photos-stored")
+    counts = store_set(options.name, options.store or "", data_dir=options.data_dir, size=options.size)
+    if options.json:
+        print(json.dumps({"folder": str(options.store), "images": counts}))
+    else:
+        print(f"Stored {counts['train']:,} training and {counts['test']:,} test images in {options.store}.")
+        print(f"Train on them with: gammacaps train --data {options.store}")
 
 
 def demo(options: Demo) -> None:
@@ -305,20 +326,27 @@ VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "bench": (Bench, bench),
 }
 
+TOGETHER = ("train", "evaluate")  # what several processes that torchrun starts can do as one
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a verb; what a user did wrong is one sentence and exit status 2, an interruption is 130."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    here = launch()
     try:
-        run(arguments)
+        # The first process speaks for all.
+        with nowhere() as dropped, contextlib.redirect_stdout(dropped if here.rank > 0 else sys.stdout):
+            run(arguments)
     except InputError as error:
-        print(f"gammacaps: {error}", file=sys.stderr)
+        if here.place == 0:  # one sentence a machine
+            print(f"gammacaps: {error}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
         sys.exit(0)
     except KeyboardInterrupt as stop:
-        print(f"gammacaps: {str(stop) or 'Interrupted.'}", file=sys.stderr)
+        if here.place == 0:
+            print(f"gammacaps: {str(stop) or 'Interrupted.'}", file=sys.stderr)
         sys.exit(130)
 
 
@@ -336,17 +364,25 @@ def run(arguments: list[str]) -> None:
         verb, rest = f"{verb} {rest[0]}", rest[1:]
     if verb not in VERBS:
         raise InputError(f"There is no command '{verb}': use one of {', '.join(VERBS)}, or see gammacaps --help.")
+    if launch().count > 1 and verb not in TOGETHER:
+        raise InputError(f"gammacaps {verb} runs in one process: start it without torchrun.")
     kind, function = VERBS[verb]
     path = config_file(verb, rest)
-    options: Any = tyro.cli(
-        kind,
-        prog=f"gammacaps {verb}",
-        args=rest,
-        default=Train(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
+    with nowhere() as dropped, contextlib.redirect_stderr(dropped if launch().place > 0 else sys.stderr):
+        options: Any = tyro.cli(
+            kind,
+            prog=f"gammacaps {verb}",
+            args=rest,
+            default=Train(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
     reuse_memory()
     function(options)
+
+
+def nowhere() -> TextIO:
+    """A file that keeps nothing."""
+    return Path(os.devnull).open("w")
 
 
 def overview() -> str:

@@ -8,6 +8,7 @@ import torch
 
 import gammacaps
 from gammacaps.errors import InputError
+from gammacaps.launch import launch
 
 
 def pick_device(name: str) -> torch.device:
@@ -27,12 +28,13 @@ def pick_device(name: str) -> torch.device:
 
 def describe_machine(device: str = "auto") -> dict[str, Any]:
     """Device and versions, as data beside every figure."""
-    chosen = pick_device(device)
+    chosen, together = pick_device(device), launch().count
     name = torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else platform.processor() or platform.machine()
     return {
         "device": chosen.type,
         "device_name": name,
         "threads": torch.get_num_threads(),
+        **({"processes": together} if together > 1 else {}),
         "gammacaps": gammacaps.__version__,
         "torch": torch.__version__,
         "python": sys.version.split()[0],

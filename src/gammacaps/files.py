@@ -16,7 +16,7 @@ from gammacaps.errors import InputError
 
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file under a temporary name and renames it, so that a reader never sees half of it."""
-    with _told(path):
+    with told(path):
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -50,7 +50,7 @@ def write_figure(path: Path, figure: Any) -> None:
 
 def append_line(path: Path, line: str) -> None:
     """Adds one line to a log; what could not be written whole is taken back."""
-    with _told(path), path.open("ab") as file:
+    with told(path), path.open("ab") as file:
         before = file.tell()
         try:
             file.write(line.encode() + b"\n")
@@ -83,13 +83,13 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             raise InputError(f"{path} exists already: choose another folder, or add --overwrite to replace it.")
         if not is_run(path) or path in (Path.cwd(), *Path.cwd().parents, Path.home(), *Path.home().parents):
             raise InputError(f"{path} is not a run's folder, so it is not overwritten: choose another folder.")
-    with _told(path):
+    with told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
     try:
         yield temporary
-        with _told(path):
+        with told(path):
             temporary.chmod(0o755)
             if overwrite and path.exists():
                 path.rename(old / path.name)
@@ -111,7 +111,7 @@ def is_run(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def told(path: Path) -> Iterator[None]:
     """Turns the system's error about a path into one sentence."""
     try:
         yield

@@ -191,3 +191,15 @@ def test_what_can_t_be_attacked_gets_one_sentence(change, words):
         pgd(model, **arguments)
     with pytest.raises(InputError, match="needs 3 classes"):
         pgd(Linear(classes=2), images, labels.clamp_max(1), eps=0.1, loss="dlr")
+
+
+def test_an_attack_starts_where_it_is_told():
+    model, (images, labels) = Linear(), batch(8)
+    eps, share = 0.1, torch.rand(8, 1, 4, 5, generator=torch.Generator().manual_seed(3))
+    drawn = pgd(model, images, labels, eps=eps, steps=3, generator=torch.Generator().manual_seed(3))
+    told = pgd(model, images, labels, eps=eps, steps=3, start=images + (2 * share - 1) * eps)
+    assert torch.equal(told, drawn)
+    still = pgd(model, images, labels, eps=eps, step=0.0, steps=1, start=torch.ones_like(images))
+    assert torch.equal(still, LinfBall(images, eps).high)  # brought into the ball
+    with pytest.raises(InputError, match=r"start has the images' shape \(8, 1, 4, 5\), not \(4, 1, 4, 5\)"):
+        pgd(model, images, labels, eps=eps, start=images[:4])

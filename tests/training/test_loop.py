@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.training import loop
+from gammacaps.training.batches import batch_of
 from gammacaps.training.checkpoint import CHECKPOINT, Learner
 from gammacaps.training.config import TrainConfig
 
@@ -226,12 +227,12 @@ def test_the_running_mean_of_the_weights():
 
 def test_each_epoch_shows_each_image_once_in_a_new_order():
     config = tiny(batch=4)
-    first = torch.cat([loop.batch_of(step, 13, config) for step in range(3)])
-    second = torch.cat([loop.batch_of(step, 13, config) for step in range(3, 6)])
+    first = torch.cat([batch_of(step, 13, config) for step in range(3)])
+    second = torch.cat([batch_of(step, 13, config) for step in range(3, 6)])
     assert len(first.unique()) == len(second.unique()) == 12  # a part batch of one image is left out
     assert not torch.equal(first, second)
-    assert torch.equal(loop.batch_of(4, 13, config), loop.batch_of(4, 13, dataclasses.replace(config)))
-    assert len(loop.batch_of(0, 3, config)) == 3  # fewer images than a batch
+    assert torch.equal(batch_of(4, 13, config), batch_of(4, 13, dataclasses.replace(config)))
+    assert len(batch_of(0, 3, config)) == 3  # fewer images than a batch
 
 
 def test_minutes_end_training_and_a_config_comes_out_that_goes_in_again(tmp_path):

@@ -92,7 +92,8 @@ def captured(step: Callable[[], None], x: Tensor) -> torch.cuda.CUDAGraph:
         step()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    # Other threads load images and talk to other processes: only what this one does may disturb the capture.
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         step()
     x.copy_(before)
     return graph

@@ -56,6 +56,7 @@ def pgd(
     targets: Tensor | None = None,
     until_broken: bool = False,
     generator: torch.Generator | None = None,
+    start: Tensor | None = None,
 ) -> Tensor:
     """Projected gradient descent: images (B, C, H, W) moved to where the loss is large, within eps and [0, 1].
 
@@ -68,8 +69,11 @@ def pgd(
         targets: classes (B,) that the images shall be taken for, instead of any wrong one.
         until_broken: leave an image alone once it is broken: faster for evaluation, too weak for training.
         generator: the source of the random starts.
+        start: images (B, C, H, W) to start from, brought into the ball, instead of the first random point.
     """
     check_images(images, labels)
+    if start is not None and start.shape != images.shape:
+        raise InputError(f"An attack's start has the images' shape {tuple(images.shape)}, not {tuple(start.shape)}.")
     check_choice("norm", norm, BALLS)
     _check_numbers(eps, step, steps, restarts)
     ascended = loss_of(loss)
@@ -97,8 +101,11 @@ def pgd(
     was_broken = torch.zeros(labels.shape, dtype=torch.bool, device=images.device)
     alive = torch.arange(len(images), device=images.device)  # the images still worked on
     with frozen(model):
-        for _ in range(restarts):
-            points = ball.start(generator) if random_start else ball.images
+        for restart in range(restarts):
+            if start is not None and restart == 0:
+                points = ball.project(start.detach())
+            else:
+                points = ball.start(generator) if random_start else ball.images
             if (fast := fast_attack(model, points, loss, norm, until_broken)) is not None:
                 assert isinstance(ball, LinfBall)
                 check_labels(goal, len(images), fast.classes)

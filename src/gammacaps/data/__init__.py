@@ -7,15 +7,27 @@ from torch import Tensor
 
 from gammacaps.data import registry
 from gammacaps.data.checks import Size, check_images, check_size
-from gammacaps.data.dataset import DataSet
+from gammacaps.data.dataset import DataSet, StoredImages, StoredSet
 from gammacaps.data.folders import read_folder
 from gammacaps.data.imported import is_import_path, read_imported
 from gammacaps.data.named import VIEWS, read_named
 from gammacaps.data.npz import read_npz
 from gammacaps.data.resize import area_resize
+from gammacaps.data.stored import is_stored, open_stored
 from gammacaps.errors import InputError, check_choice
 
-__all__ = ["DataSet", "area_resize", "check_images", "find", "load_data", "load_set", "names"]
+__all__ = [
+    "DataSet",
+    "StoredImages",
+    "StoredSet",
+    "area_resize",
+    "check_images",
+    "find",
+    "load_data",
+    "load_set",
+    "names",
+    "open_set",
+]
 
 SPLITS = ("train", "test")
 MINI = "fashion-mini"
@@ -44,12 +56,13 @@ def load_set(
 ) -> DataSet:
     """One split, "train" or "test", of a data set.
 
-    `name` is one of `names()`, a path to an `.npz` file, a folder with one sub-folder of images a class
-    (`./mnist` is a folder where `mnist` is the name), or the import path of a Dataset, `package.module:name`.
-    Named sets are looked for in `data_dir`, in the folder that the variable GAMMACAPS_DATA names, in the system's
-    folder and in the user's cache, and are downloaded if in none. `size`, one number or (H, W), resizes by area
-    averaging; None is the data's own size, for smallnorb 28 x 28. `views` is for smallnorb: "separate" gives each
-    camera view as an image, "channels" both as one image of two channels.
+    `name` is one of `names()`, a path to an `.npz` file, a folder with one sub-folder of images a class (`./mnist` is a
+    folder where `mnist` is the name), one that `gammacaps data --store` wrote, which is read whole (`open_set` leaves
+    it on disk), or the import path of a Dataset, `package.module:name`. Named sets are looked for in `data_dir`, in the
+    folder that the variable GAMMACAPS_DATA names, in the system's folder and in the user's cache, and are downloaded if
+    in none. `size`, one number or (H, W), resizes by area averaging; None is the data's own size, for smallnorb
+    28 x 28. `views` is for smallnorb: "separate" gives each camera view as an image, "channels" both as one image of
+    two channels.
     """
     check_choice("split", split, SPLITS)
     check_choice("way to give the views", views, VIEWS)
@@ -62,8 +75,20 @@ def load_set(
         return read_npz(registry.EMBEDDED, split, shape, MINI)
     if is_import_path(name) and not registry.user_path(name).exists():
         return read_imported(str(name), split, shape)
-    path = _own(name)
+    path = own_path(name)
+    if is_stored(path):
+        return open_stored(path, split, shape, str(name)).whole()
     return read_folder(path, split, shape, str(name)) if path.is_dir() else read_npz(path, split, shape, str(name))
+
+
+def open_set(
+    name: str | Path, split: str = "test", *, data_dir: str | Path | None = None, size: Size = None
+) -> DataSet | StoredSet:
+    """As `load_set`, but images that `store_set` wrote stay on disk and are read as they are asked for."""
+    check_choice("split", split, SPLITS)
+    if name not in names() and is_stored(path := own_path(name)):
+        return open_stored(path, split, check_size(size), str(name))
+    return load_set(name, split, data_dir=data_dir, size=size)
 
 
 def names() -> tuple[str, ...]:
@@ -79,12 +104,12 @@ def find(name: str | Path, data_dir: str | Path | None = None) -> Path | None:
     if name == MINI:
         return registry.EMBEDDED
     if name not in registry.ENTRIES:
-        return _own(name)
+        return own_path(name)
     found = [registry.locate(str(name), split, data_dir) for split in SPLITS]
     return found[0].images.parent if found[0] and found[1] else None
 
 
-def _own(name: str | Path) -> Path:
+def own_path(name: str | Path) -> Path:
     """The path of a user's own data, if there is something at it that can be data."""
     path = registry.user_path(name)
     try:

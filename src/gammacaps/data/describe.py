@@ -1,9 +1,13 @@
 """What `gammacaps data` and `data check` say: which sets there are, what is in one, what is wrong with it."""
 
+import math
 from collections import Counter
 from typing import Any
 
-from gammacaps.data import SPLITS, find, load_set, names
+import torch
+from torch import Tensor
+
+from gammacaps.data import SPLITS, StoredImages, find, names, open_set
 from gammacaps.data.examine import Examined
 
 MOST_LINES = 40  # classes listed one by one
@@ -25,7 +29,7 @@ def describe(name: str, data_dir: str | None = None) -> tuple[dict[str, Any], st
     facts: dict[str, Any] = {"name": name, "splits": {}}
     lines = []
     for split in ("train", "test"):
-        data = load_set(name, split, data_dir=data_dir)
+        data = open_set(name, split, data_dir=data_dir)
         counts = data.labels.bincount(minlength=len(data.class_names)).tolist()
         count, channels, height, width = data.images.shape
         facts["class_names"] = list(data.class_names)
@@ -33,7 +37,7 @@ def describe(name: str, data_dir: str | None = None) -> tuple[dict[str, Any], st
             "images": count,
             "shape": [channels, height, width],
             "images_by_class": counts,
-            "mean": round(data.images.mean().item(), 6),
+            "mean": round(_mean(data.images), 6),
             "source": str(data.source),
         }
         lines.append(f"{split}: {count:,} images of {channels}x{height}x{width} from {data.source}")
@@ -42,6 +46,13 @@ def describe(name: str, data_dir: str | None = None) -> tuple[dict[str, Any], st
             for label, (title, n) in enumerate(zip(data.class_names, counts, strict=True))
         ]
     return facts, "\n".join(lines)
+
+
+def _mean(images: Tensor | StoredImages) -> float:
+    if isinstance(images, Tensor):
+        return images.mean().item()
+    parts = (images[start : start + 1000].double().sum() for start in range(0, len(images), 1000))
+    return torch.stack(list(parts)).sum().item() / math.prod(images.shape)
 
 
 def checked(found: Examined, size: int | None = None) -> tuple[dict[str, Any], str]:

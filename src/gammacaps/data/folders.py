@@ -1,6 +1,7 @@
 """Own data as a folder of image files, one sub-folder a class."""
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
+from torch import Tensor
 
 from gammacaps.data.dataset import DataSet
 from gammacaps.data.pixels import to_unit
@@ -42,6 +44,22 @@ def read_folder(folder: Path, split: str, size: tuple[int, int] | None, name: st
     else:
         images = torch.cat([to_unit(each[None], size) for each in pixels])
     return DataSet(images, torch.tensor(chosen.labels), class_names, name, str(folder))
+
+
+def folder_images(
+    folder: Path, size: tuple[int, int] | None
+) -> tuple[tuple[str, ...], dict[str, Iterator[tuple[Tensor, Tensor]]]]:
+    """The class names, and by split the images and labels of `read_folder`, each image read when it is asked for."""
+    class_names, train, test = list_folder(folder)
+    grey = _survey([*train.paths, *test.paths], size)
+
+    def read(files: Listing) -> Iterator[tuple[Tensor, Tensor]]:
+        for path, label in zip(files.paths, files.labels, strict=True):
+            pixels = decode(path, grey)[None]
+            images = torch.from_numpy(pixels) if size in (None, pixels.shape[2:]) else to_unit(pixels, size)
+            yield images, torch.tensor([label])
+
+    return class_names, {"train": read(_mixed(train)), "test": read(_mixed(test))}
 
 
 def list_folder(folder: Path) -> tuple[tuple[str, ...], Listing, Listing]:

@@ -38,8 +38,8 @@ def read_npz(path: Path, split: str, size: tuple[int, int] | None, name: str) ->
             f"store the arrays {', '.join(SPLIT_KEYS)}, or {' and '.join(PLAIN_KEYS)}."
         )
     pixels = {key: _pixels(arrays[key], f"{key} of {path}") for key in keys if key.endswith("images")}
-    labels = {key: _labels(arrays[key], f"{key} of {path}") for key in keys if key.endswith("labels")}
-    class_names = _class_names(arrays.get("class_names"), labels, path)
+    labels = {key: label_numbers(arrays[key], f"{key} of {path}") for key in keys if key.endswith("labels")}
+    class_names = names_of(arrays.get("class_names"), labels, path)
     for image_key, label_key in zip(pixels, labels, strict=True):
         if len(pixels[image_key]) != len(labels[label_key]):
             raise InputError(
@@ -48,7 +48,7 @@ def read_npz(path: Path, split: str, size: tuple[int, int] | None, name: str) ->
             )
 
     if has_split:
-        _check_same_shape(pixels["train_images"], pixels["test_images"], size, path)
+        check_same_shape(pixels["train_images"], pixels["test_images"], size, path)
         chosen, target = pixels[f"{split}_images"], labels[f"{split}_labels"]
     else:
         testing = held_out(labels["labels"], class_names, str(path))
@@ -61,6 +61,17 @@ def _pixels(array: np.ndarray, where: str) -> Pixels:
     """Images as (N, C, H, W), bytes or floats that were checked."""
     if array.dtype != np.uint8 and array.dtype.kind != "f":
         raise InputError(f"{where} have the dtype {array.dtype}: store bytes (uint8, 0 to 255) or floats in [0, 1].")
+    array = channels_first(array, where)
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    with np.errstate(over="ignore"):  # what overflows becomes inf, which the check names
+        floats = np.ascontiguousarray(array, np.float32)
+    check_images(torch.from_numpy(floats), where=where)
+    return floats
+
+
+def channels_first(array: np.ndarray, where: str) -> np.ndarray:
+    """The same pixels, not copied, as (N, C, H, W)."""
     if array.ndim == 3:
         array = array[:, None]
     elif array.ndim == 4 and array.shape[3] in (1, 3) and array.shape[1] not in (1, 3):
@@ -72,15 +83,10 @@ def _pixels(array: np.ndarray, where: str) -> Pixels:
         )
     if array.size == 0:
         raise InputError(f"{where} have no pixels (shape {array.shape}): store one image at least.")
-    if array.dtype == np.uint8:
-        return np.ascontiguousarray(array)
-    with np.errstate(over="ignore"):  # what overflows becomes inf, which the check names
-        floats = np.ascontiguousarray(array, np.float32)
-    check_images(torch.from_numpy(floats), where=where)
-    return floats
+    return array
 
 
-def _labels(array: np.ndarray, where: str) -> Int64[np.ndarray, "N"]:
+def label_numbers(array: np.ndarray, where: str) -> Int64[np.ndarray, "N"]:
     if array.dtype.kind not in "iu":
         raise InputError(
             f"{where} have the dtype {array.dtype}: store whole numbers, for example labels.astype('int64')."
@@ -99,7 +105,7 @@ def _labels(array: np.ndarray, where: str) -> Int64[np.ndarray, "N"]:
     return array.astype(np.int64)
 
 
-def _class_names(given: np.ndarray | None, labels: Mapping[str, Int64[np.ndarray, "_"]], path: Path) -> tuple[str, ...]:
+def names_of(given: np.ndarray | None, labels: Mapping[str, Int64[np.ndarray, "_"]], path: Path) -> tuple[str, ...]:
     classes = 1 + max(int(each.max(initial=-1)) for each in labels.values())
     if given is not None:
         if given.dtype.kind != "U" or given.ndim != 1:
@@ -115,7 +121,7 @@ def _class_names(given: np.ndarray | None, labels: Mapping[str, Int64[np.ndarray
     return tuple(map(str, given if given is not None else range(classes)))
 
 
-def _check_same_shape(train: np.ndarray, test: np.ndarray, size: tuple[int, int] | None, path: Path) -> None:
+def check_same_shape(train: np.ndarray, test: np.ndarray, size: tuple[int, int] | None, path: Path) -> None:
     same = train.shape[1] == test.shape[1] and (size is not None or train.shape == (len(train), *test.shape[1:]))
     if not same:
         raise InputError(

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
-from gammacaps.data import DataSet
-from gammacaps.environment import describe_machine, pick_device
+from gammacaps.data import DataSet, StoredImages, StoredSet
+from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.measure import Report
@@ -17,40 +17,44 @@ from gammacaps.evaluation.robustness import robustness
 from gammacaps.evaluation.store import Store
 from gammacaps.metrics import TScore, d_score
 from gammacaps.models import CNN, CapsuleModel, Model
+from gammacaps.processes import ALONE, Processes, own_device
 
 
 def evaluate(
     model: Model,
-    data: DataSet,
+    data: DataSet | StoredSet,
     config: EvaluateConfig,
     report: Report = lambda *_: None,
     *,
     other: Classifier | None = None,
     store: Store | None = None,
+    processes: Processes = ALONE,
 ) -> dict[str, Any]:
     """All figures of a network on a test set, as the plain values of results.json; see `robustness`."""
     check_fit(model, data)
-    device = pick_device(config.device)
+    device = processes.each(lambda: own_device(config.device))
     model = model.to(device).eval()
     places = balanced_places(data, config.limit)
-    images, labels = data.images[places].to(device), data.labels[places].to(device)
+    chosen = data.images.at(places) if isinstance(data, StoredSet) else data.images[places]
+    images, labels = chosen.to(device), data.labels[places].to(device)
     started = time.monotonic()
-    predicted, structure = look(model, images, labels, config.batch, report)
-    figures = robustness(model, images, labels, config, other=other, places=places, store=store, report=report)
+    predicted, structure = look(model, images, labels, config.batch, report, processes)
+    shared: dict[str, Any] = {"places": places, "store": store, "report": report, "processes": processes}
+    figures = robustness(model, images, labels, config, other=other, **shared)
     return {
         "format": 2,
         "data": {"name": data.name, "source": str(data.source), "split": "test", "images": len(images)},
         "class_names": list(data.class_names),
         **figures,
         **structure,
-        "confusion": confusion(labels, predicted, model.config.classes),
+        "confusion": confusion(labels.cpu(), predicted, model.config.classes),
         "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(config).items()},
         "machine": describe_machine(config.device),
         "seconds": round(time.monotonic() - started, 1),
     }
 
 
-def check_fit(model: Model, data: DataSet) -> None:
+def check_fit(model: Model, data: DataSet | StoredSet) -> None:
     """A network can be evaluated only on images and classes like its own."""
     shape = tuple(data.images.shape[1:])
     if shape != model.config.image_shape or len(data.class_names) != model.config.classes:
@@ -66,7 +70,7 @@ def balanced(data: DataSet, limit: int | None) -> tuple[Tensor, Tensor]:
     return data.images[places], data.labels[places]
 
 
-def balanced_places(data: DataSet, limit: int | None) -> Tensor:
+def balanced_places(data: DataSet | StoredSet, limit: int | None) -> Tensor:
     """Where they stand in the data set."""
     if limit is None or limit >= len(data.labels):
         return torch.arange(len(data.labels))
@@ -77,30 +81,61 @@ def balanced_places(data: DataSet, limit: int | None) -> Tensor:
     return place.argsort(stable=True)[:limit].sort().values
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Look:
+    """What one batch shows: its predictions, T by layer and class (None: all), the hidden layers' activations."""
+
+    predicted: Tensor
+    trees: dict[tuple[int, int | None], TScore]
+    hidden: list[Tensor]
+
+
 @torch.no_grad()
-def look(model: Model, images: Tensor, labels: Tensor, batch: int, report: Report) -> tuple[Tensor, dict[str, Any]]:
+def look(
+    model: Model,
+    images: Tensor | StoredImages,
+    labels: Tensor,
+    batch: int,
+    report: Report,
+    processes: Processes = ALONE,
+) -> tuple[Tensor, dict[str, Any]]:
     """Predictions, and for capsules T of each routed layer and D of each hidden one, over all and by class."""
-    if isinstance(model, CNN):
-        return torch.cat([model(part).argmax(1) for part in images.split(batch)]), {"T": None, "D": None}
     groups: list[int | None] = [None, *range(model.config.classes)]  # None is all classes together
-    trees = {(l, group): TScore().to(images.device) for l in range(len(model.layers) - 1) for group in groups}
-    predicted, activations = [], []
-    for done in range(0, len(images), batch):
-        parse = model.parse(images[done : done + batch])
-        own = labels[done : done + batch]
-        for (l, group), tree in trees.items():
-            couplings = parse.couplings[l]
+
+    def seen(start: int) -> Look:
+        part, own = images[start : start + batch], labels[start : start + batch]
+        report("clean", min(start + batch, len(images)), len(images))
+        if isinstance(model, CNN):
+            return Look(model(part).argmax(1).cpu(), {}, [])
+        parse = model.parse(part)
+        trees: dict[tuple[int, int | None], TScore] = {}
+        for l, couplings in enumerate(parse.couplings):
             assert couplings is not None
-            chosen = couplings if group is None else couplings[own == group]
-            if len(chosen):
-                tree.update(chosen, parse.parents[l])
-        predicted.append(parse.scores.argmax(dim=1))
-        activations.append([a.cpu() for a in parse.activations[1:-1]])
-        report("clean", min(done + batch, len(images)), len(images))
-    hidden = [torch.cat(layer) for layer in zip(*activations, strict=True)]
+            for group in groups:
+                chosen = couplings if group is None else couplings[own == group]
+                if len(chosen):
+                    # Every process will have all batches: no metric may add up over processes once more.
+                    trees[l, group] = TScore(sync_on_compute=False).to(couplings.device)
+                    trees[l, group].update(chosen, parse.parents[l])
+        return Look(
+            parse.scores.argmax(dim=1).cpu(),
+            {key: tree.cpu() for key, tree in trees.items()},
+            [a.cpu() for a in parse.activations[1:-1]],
+        )
+
+    found = processes.map(seen, range(0, len(images), batch))
+    predicted = torch.cat([one.predicted for one in found])
+    if isinstance(model, CNN):
+        return predicted, {"T": None, "D": None}
+    trees = dict(found[0].trees)
+    for one in found[1:]:
+        for key, tree in one.trees.items():
+            if trees.setdefault(key, tree) is not tree:
+                trees[key].merge_state(tree)
+    hidden = [torch.cat(layer) for layer in zip(*(one.hidden for one in found), strict=True)]
     scores = {group: _structure(model, trees, hidden, labels.cpu(), group) for group in groups}
     by_class = [scores[group] for group in range(model.config.classes)]
-    return torch.cat(predicted), {
+    return predicted, {
         "T": {**scores[None]["T"], "by_class": [s["T"] for s in by_class]},
         "D": {**scores[None]["D"], "by_class": [s["D"] for s in by_class]},
     }
@@ -116,8 +151,7 @@ def _structure(
     """T and D of the images of one class, or of all: by layer and their mean; None where there are no images."""
     mine = torch.ones_like(labels, dtype=torch.bool) if group is None else labels == group
     layers = model.layers[1:]
-    trees_of = [trees[l, group] for l in range(len(layers))]
-    T = [tree.compute().item() if mine.any() else None for tree in trees_of]
+    T = [trees[l, group].compute().item() if mine.any() else None for l in range(len(layers))]
     exact = [d_score(layer[mine]).item() if mine.any() else None for layer in hidden]
     batches = [d_score(layer[mine], batch_size=100).item() if mine.any() else None for layer in hidden]
     return {

@@ -1,5 +1,6 @@
 """Accuracy under attack, image by image: each attack, and the worst case over all of them."""
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,9 +10,11 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.data import StoredImages
 from gammacaps.evaluation.interval import share
 from gammacaps.evaluation.specs import AUTO, Spec, attacked_images
 from gammacaps.evaluation.store import Store
+from gammacaps.processes import ALONE, Processes
 
 Report = Callable[[str, int, int], None]  # what is being done, images done, images in all
 
@@ -37,7 +40,7 @@ class Task:
     """The images of an evaluation, where they stand in the test set, and what the network says of them clean."""
 
     model: Classifier
-    images: Tensor  # M C H W
+    images: Tensor | StoredImages  # M C H W
     labels: Tensor  # M
     places: Tensor  # M
     correct: Tensor  # M, on the CPU
@@ -45,6 +48,7 @@ class Task:
     store: Store
     other: Classifier | None = None  # what "transfer" attacks in place of the network
     deadline: float = float("inf")
+    processes: Processes = ALONE
 
 
 def measure(task: Task, specs: list[Spec], report: Report) -> list[Measured]:
@@ -74,27 +78,38 @@ def measure(task: Task, specs: list[Spec], report: Report) -> list[Measured]:
 
 
 def _run(task: Task, spec: Spec, wanted: Tensor, report: Report) -> None:
-    """Attacks the wanted images that the store does not know yet, and stores each batch."""
+    """Attacks the wanted images that the store does not know yet, and stores each batch.
+
+    Of several processes each attacks whole batches, as one alone would: so they come to the very same result. What
+    they find is stored in the batches' order, and an interrupted evaluation goes on with the same batches.
+    """
     known = task.store.predicted(spec, task.places) >= 0
     todo = (wanted & ~known).nonzero().squeeze(1)
     total, done = int(wanted.sum()), int((wanted & known).sum())
-    for index in todo.split(task.batch) if len(todo) else ():
-        if time.monotonic() > task.deadline:
+    batches = todo.split(task.batch) if len(todo) else ()
+    for first in range(0, len(batches), task.processes.count):
+        if task.processes.most(float(time.monotonic() > task.deadline))[0]:
             raise OutOfTime
         report(f"{spec.attack} eps {spec.eps:g}", done, total)
-        started = time.monotonic()
-        images, labels = task.images[index], task.labels[index]
-        # A batch's own seed, so that an interrupted evaluation goes on to the same result.
-        seed = spec.seed * 1_000_003 + int(task.places[index[0]])
-        attacked = attacked_images(spec, task.model, images, labels, task.other, seed)
-        with torch.no_grad():
-            predicted = task.model(attacked).argmax(dim=1).cpu()
-        outside = max(
-            (attacked - images).abs().max().item() - spec.eps, -attacked.min().item(), attacked.max().item() - 1
-        )
-        task.store.add(spec, task.places[index], predicted, max(0.0, outside), time.monotonic() - started)
-        done += len(index)
+        together = batches[first : first + task.processes.count]
+        found = task.processes.map(functools.partial(_attack, task, spec), together)
+        for index, (predicted, outside, seconds) in zip(together, found, strict=True):
+            task.store.add(spec, task.places[index], predicted, outside, seconds)
+            done += len(index)
         report(f"{spec.attack} eps {spec.eps:g}", done, total)
+
+
+def _attack(task: Task, spec: Spec, index: Tensor) -> tuple[Tensor, float, float]:
+    """What one batch is taken for under attack, by how much the attack left its ball or [0, 1], and its seconds."""
+    started = time.monotonic()
+    images, labels = task.images[index], task.labels[index]
+    # A batch's own seed, so that an interrupted evaluation goes on to the same result.
+    seed = spec.seed * 1_000_003 + int(task.places[index[0]])
+    attacked = attacked_images(spec, task.model, images, labels, task.other, seed)
+    with torch.no_grad():
+        predicted = task.model(attacked).argmax(dim=1).cpu()
+    outside = max((attacked - images).abs().max().item() - spec.eps, -attacked.min().item(), attacked.max().item() - 1)
+    return predicted, max(0.0, outside), time.monotonic() - started
 
 
 def rows(found: list[Measured], correct: Tensor) -> list[dict[str, Any]]:

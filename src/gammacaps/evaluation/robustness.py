@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.data import StoredImages
 from gammacaps.evaluation.checks import all_checks, verdict
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.interval import share
@@ -15,13 +16,14 @@ from gammacaps.evaluation.measure import Report, Task, measure, rows, worst
 from gammacaps.evaluation.specs import Kind, Spec, specs_for, sweep_specs
 from gammacaps.evaluation.store import Store, identity
 from gammacaps.models import GammaCapsNet, MatrixCapsNet
+from gammacaps.processes import ALONE, Processes
 
 PAPER_EPS = (0.1, 0.3, 0.5)
 
 
 def robustness(
     model: Classifier,
-    images: Tensor,
+    images: Tensor | StoredImages,
     labels: Tensor,
     config: EvaluateConfig | None = None,
     *,
@@ -29,6 +31,7 @@ def robustness(
     places: Tensor | None = None,
     store: Store | None = None,
     report: Report = lambda *_: None,
+    processes: Processes = ALONE,
 ) -> dict[str, Any]:
     """Accuracy clean, under each attack and under the worst of them, with the checks, as plain values.
 
@@ -38,14 +41,15 @@ def robustness(
         other: a network for the same task, which "transfer" attacks in place of the model.
         places: where the images stand in their data set, by which the store knows them.
         store: what was measured before, and what is measured now.
+        processes: those that share the work; each gets all figures, and the first alone runs the checks.
     """
     config = config or EvaluateConfig()
     started = time.monotonic()
     places = torch.arange(len(images)) if places is None else places
-    scores = clean_scores(model, images, config.batch, report)
-    correct = (scores.argmax(dim=1) == labels).cpu()
+    scores = clean_scores(model, images, config.batch, report, processes)
+    correct = scores.argmax(dim=1).cpu() == labels.cpu()
     deadline = float("inf") if config.minutes is None else started + 60 * config.minutes
-    task = Task(model, images, labels, places, correct, config.batch, store or Store(), other, deadline)
+    task = Task(model, images, labels, places, correct, config.batch, store or Store(), other, deadline, processes)
     capsules = isinstance(model, GammaCapsNet | MatrixCapsNet)
     kind = Kind(scores.shape[1], capsules, None if other is None else identity(other))
     specs: list[Spec] = []
@@ -65,20 +69,24 @@ def robustness(
         "skipped": skipped,
         "complete": all(bool(one.done.all()) for one in (*found, *curve)),
     }
-    in_time = time.monotonic() < deadline
+    in_time = not processes.most(float(time.monotonic() >= deadline))[0]
     result["complete"] = result["complete"] and (in_time or not config.checks)
     if config.checks and found and in_time:
         report("checks", 0, len(images))
-        checks = all_checks(model, images, labels, correct, found, curve, seed=config.seed)
+        checks = processes.first(lambda: all_checks(model, images, labels, correct, found, curve, seed=config.seed))
         result |= {"checks": [dataclasses.asdict(check) for check in checks], "verdict": verdict(checks)}
     return result
 
 
 @torch.no_grad()
-def clean_scores(model: Classifier, images: Tensor, batch: int, report: Report) -> Tensor:
+def clean_scores(
+    model: Classifier, images: Tensor | StoredImages, batch: int, report: Report, processes: Processes = ALONE
+) -> Tensor:
     """M N."""
-    scores = []
-    for part in images.split(batch):
-        scores.append(model(part))
-        report("clean", sum(map(len, scores)), len(images))
-    return torch.cat(scores)
+
+    def score(start: int) -> Tensor:
+        scores = model(images[start : start + batch])
+        report("clean", min(start + batch, len(images)), len(images))
+        return scores if processes.count == 1 else scores.cpu()
+
+    return torch.cat(processes.map(score, range(0, len(images), batch)))

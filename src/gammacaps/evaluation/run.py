@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gammacaps.data import load_set
-from gammacaps.environment import pick_device
+from gammacaps.data import open_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import check_fit, evaluate
@@ -19,6 +18,7 @@ from gammacaps.files import write_json
 from gammacaps.lines import Lines
 from gammacaps.models import Model, load
 from gammacaps.models.stored import read_config
+from gammacaps.processes import ALONE, Processes, joined, own_device
 from gammacaps.training.config import TrainConfig
 from gammacaps.training.loop import METRICS, train
 
@@ -27,30 +27,43 @@ FOLDER = "evaluation"  # in the run's folder: what each attack made of each imag
 
 
 def evaluate_run(run: Path, config: EvaluateConfig, *, quiet: bool = False) -> dict[str, Any]:
-    """The figures of a run, on the data it was trained on unless the configuration names other data."""
-    stored = read_config(run)
+    """The figures of a run, on the data it was trained on unless the configuration names other data.
+
+    Processes that torchrun started share the work; the first reads and writes the run's folder.
+    """
+    with joined() as processes:
+        return _evaluate_run(run, config, quiet or processes.rank > 0, processes)
+
+
+def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Processes) -> dict[str, Any]:
+    stored = processes.first(lambda: read_config(run))
     training = stored.get("train", {})
     name = data_name(run, stored, config.data)
     data_dir, size = config.data_dir or training.get("data_dir"), training.get("size")
-    data = load_set(name, "test", data_dir=data_dir, size=size)
+    data = processes.each(lambda: open_set(name, "test", data_dir=data_dir, size=size))
     config = dataclasses.replace(config, eps=radii(config, training), data=name)
-    model = load(run)
+    model = processes.first(lambda: load(run))
     check_fit(model, data)
     data_print = fingerprint(data.images, data.labels)
+    if not processes.same(data_print):
+        raise InputError(f"{data.name} is not the same on all machines: give each the same files.")
     weights = identity(model)
-    store = Store(run / FOLDER, weights=weights, data=data_print)
+    store = Store(run / FOLDER, weights=weights, data=data_print, processes=processes)
     try:
         other = None
         if "transfer" in config.named_attacks():
             training_data = {"data": name, "data_dir": data_dir, "size": size, "device": config.device}
-            other = transfer_network(run / FOLDER / f"cnn-{data_print[:8]}", training_data, quiet)
-        results = evaluate(model, data, config, Lines(quiet), other=other, store=store)
+            folder = run / FOLDER / f"cnn-{data_print[:8]}"
+            processes.each(lambda: own_device(config.device))
+            other = processes.first(lambda: transfer_network(folder, training_data, quiet))
+            other.to(own_device(config.device))
+        results = evaluate(model, data, config, Lines(quiet), other=other, store=store, processes=processes)
     except KeyboardInterrupt:
         words = f"Stopped. What was measured is kept in {run / FOLDER}: the same command goes on from there."
         raise KeyboardInterrupt(words) from None
-    about = {"run": str(run), "model": stored["model"], "weights": weights, "trained_steps": trained_steps(run)}
-    results = {**about, **results}
-    write_json(run / "results.json", results)
+    steps = processes.first(lambda: trained_steps(run))
+    results = {"run": str(run), "model": stored["model"], "weights": weights, "trained_steps": steps, **results}
+    processes.first(lambda: write_json(run / "results.json", results))
     return results
 
 
@@ -97,6 +110,6 @@ def transfer_network(folder: Path, options: dict[str, Any], quiet: bool) -> Mode
         training = TrainConfig(steps=250, batch=64, lr=1e-3, **small, **options)
         folder.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-            train(training, Path(temporary) / "cnn")
+            train(training, Path(temporary) / "cnn", processes=ALONE)
             (Path(temporary) / "cnn").rename(folder)
-    return load(folder, device=pick_device(options["device"]))
+    return load(folder)

@@ -8,24 +8,31 @@ import torch
 from torch import Tensor, nn
 
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.data import StoredImages
 from gammacaps.errors import InputError
 from gammacaps.evaluation.specs import Spec
 from gammacaps.files import read_json, write_json
+from gammacaps.processes import ALONE, Processes
+
+READ = 1000  # images of a set on disk read at once
 
 
 class Store:
     """Per attack: the class that each attacked image was taken for, by the image's place in the test set.
 
     A file a spec under `folder`; without a folder it forgets everything at the end. What was measured with other
-    weights (their fingerprint is `weights`) is not used, and is replaced; each data set has files of its own.
+    weights (their fingerprint is `weights`) is not used, and is replaced; each data set has files of its own. Of
+    several processes the first reads and writes the files, and all know the same.
     """
 
-    def __init__(self, folder: Path | None = None, *, weights: str = "", data: str = "") -> None:
+    def __init__(
+        self, folder: Path | None = None, *, weights: str = "", data: str = "", processes: Processes = ALONE
+    ) -> None:
         if folder is not None and not (weights and data):
             raise InputError(
                 "A store on disk needs the fingerprints of the weights and of the data: see fingerprint()."
             )
-        self.folder, self.weights, self.data = folder, weights, data
+        self.folder, self.weights, self.data, self.processes = folder, weights, data, processes
         self.known: dict[str, dict[str, Any]] = {}
 
     def predicted(self, spec: Spec, places: Tensor) -> Tensor:
@@ -45,14 +52,13 @@ class Store:
         entry["predicted"].update({str(p): c for p, c in zip(places.tolist(), predicted.tolist(), strict=True)})
         entry["outside"] = max(entry["outside"], outside)
         entry["seconds"] = round(entry["seconds"] + seconds, 3)
-        if self.folder is not None:
-            self.folder.mkdir(exist_ok=True)
-            write_json(self._path(spec), entry)
+        self.processes.first(lambda: self._write(spec, entry))
 
     def _entry(self, spec: Spec) -> dict[str, Any]:
         if spec.key not in self.known:
             new = {"attack": spec.row(), "weights": self.weights, "predicted": {}, "outside": 0.0, "seconds": 0.0}
-            self.known[spec.key] = self._read(spec) or new
+            found: dict[str, Any] | None = self.processes.first(lambda: self._read(spec))
+            self.known[spec.key] = found or new
         return self.known[spec.key]
 
     def _read(self, spec: Spec) -> dict[str, Any] | None:
@@ -64,6 +70,11 @@ class Store:
         except (InputError, KeyError, TypeError, AttributeError):
             raise InputError(f"{path} is broken: delete it, and what it held is measured again.") from None
         return entry if entry.get("weights") == self.weights else None
+
+    def _write(self, spec: Spec, entry: dict[str, Any]) -> None:
+        if self.folder is not None:
+            self.folder.mkdir(exist_ok=True)
+            write_json(self._path(spec), entry)
 
     def _path(self, spec: Spec) -> Path:
         assert self.folder is not None
@@ -79,10 +90,15 @@ def identity(model: Classifier) -> str:
     return hashlib.sha256(f"{told}{fingerprint(*weights.values())}".encode()).hexdigest()
 
 
-def fingerprint(*tensors: Tensor) -> str:
-    """A hash of the tensors' bytes and shapes."""
+def fingerprint(*tensors: Tensor | StoredImages) -> str:
+    """A hash of the tensors' bytes and shapes; images on disk have that of the same images in memory."""
     digest = hashlib.sha256()
     for tensor in tensors:
+        if isinstance(tensor, StoredImages):
+            digest.update(str((torch.float32, tuple(tensor.shape))).encode())
+            for start in range(0, len(tensor), READ):
+                digest.update(tensor[start : start + READ].cpu().numpy().tobytes())
+            continue
         plain = tensor.detach().cpu().contiguous()
         digest.update(str((plain.dtype, tuple(plain.shape))).encode())
         digest.update(plain.view(torch.uint8).numpy().tobytes() if plain.dim() else bytes(str(plain.item()), "ascii"))

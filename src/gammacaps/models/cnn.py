@@ -46,4 +46,8 @@ class CNN(nn.Module):
 
     def forward(self, images: Tensor) -> Float[Tensor, "B N"]:
         check_input(images, self.config.image_shape)
-        return self.layers(images)
+        return self.layers[7:](self.encode(images))
+
+    def encode(self, images: Tensor) -> Float[Tensor, "B F"]:
+        """What the convolutions give, as one row an image."""
+        return self.layers[:7](images)

@@ -108,10 +108,14 @@ class GammaCapsNet(nn.Module):
     def forward(self, images: Tensor) -> Float[Tensor, "B N"]:
         return self.parse(images, couplings=False).scores
 
+    def encode(self, images: Tensor) -> Float[Tensor, "B I d"]:
+        """The primary capsules."""
+        return self.primary(self.encoder(images))
+
     def parse(self, images: Tensor, *, couplings: bool = True) -> Parse:
         """Poses, activations, couplings and scores of all layers."""
         check_input(images, self.config.image_shape)
-        poses = [self.primary(self.encoder(images))]
+        poses = [self.encode(images)]
         coupled: list[Tensor | None] = []
         for layer in self.routed:
             routed = layer(poses[-1], couplings)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from gammacaps.models.checks import check_counts, check_input
 from gammacaps.models.parse import Parse
 from gammacaps.nn import MatrixCapsules, MatrixPrimary
+from gammacaps.nn.matrix import MatrixLayer
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,14 @@ class MatrixCapsNet(nn.Module):
     def forward(self, images: Tensor) -> Float[Tensor, "B N"]:
         return self.parse(images, couplings=False).scores
 
+    def encode(self, images: Tensor) -> MatrixLayer:
+        """The primary capsules."""
+        return self.primary(self.encoder(images))
+
     def parse(self, images: Tensor, *, couplings: bool = True) -> Parse:
         """Poses (16 entries each), activations, couplings and scores of all layers."""
         check_input(images, self.config.image_shape)
-        layers, parents = [self.primary(self.encoder(images))], []
+        layers, parents = [self.encode(images)], []
         for routed in self.routed:
             assert isinstance(routed, MatrixCapsules)
             layers.append(routed(layers[-1], couplings))

@@ -81,7 +81,8 @@ class PatchConvolution(torch.autograd.Function):
             grad_images = overlap_add(by_patch, ctx.stride, images.shape[-2:])
         if ctx.needs_input_grad[1]:
             columns = rows.t() @ patches(images, k, ctx.stride).flatten(0, 2)  # K kkC
-            grad_weight = columns.view(K, k, k, C).permute(0, 3, 1, 2)
+            # With one channel the same numbers, but in the strides of the weight, which several processes ask for.
+            grad_weight = columns.view(K, k, k, C).permute(0, 3, 1, 2) if C > 1 else columns.view(K, 1, k, k)
         if ctx.needs_input_grad[2]:
             grad_bias = rows.sum(0)
         return grad_images, grad_weight, grad_bias, None

@@ -43,11 +43,21 @@ def write_checkpoint(folder: Path, learner: Learner) -> None:
     write_whole(folder / CHECKPOINT, to_bytes(plain, {"state": json.dumps(state)}))
 
 
-def read_checkpoint(folder: Path, learner: Learner) -> None:
-    """Puts a checkpoint's state into a learner; leaves it at the start where there is no checkpoint yet."""
+@dataclass(frozen=True)
+class Stored:
+    """A checkpoint as it was read."""
+
+    path: Path
+    step: int
+    seconds: float
+    parts: dict[str, dict[str, Tensor]]  # "model", "average" and "adam", each by the weights' names
+
+
+def read_checkpoint(folder: Path) -> Stored | None:
+    """A run's checkpoint; None where there is none yet."""
     path = folder / CHECKPOINT
     if not path.exists():
-        return
+        return None
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "adam": {}}
     try:
         with safe_open(path, "pt") as file:
@@ -55,11 +65,17 @@ def read_checkpoint(folder: Path, learner: Learner) -> None:
             for key in file.keys():  # noqa: SIM118  a safetensors file is not iterable
                 part, _, name = key.partition(".")
                 parts[part][name] = file.get_tensor(key)
-        learner.step, learner.seconds = int(state["step"]), float(state["seconds"])
+        return Stored(path, int(state["step"]), float(state["seconds"]), parts)
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"The checkpoint {path} is broken ({error!r}): restore it, or delete it to start the run again."
         ) from None
+
+
+def put_back(stored: Stored, learner: Learner) -> None:
+    """Puts a checkpoint's state into a learner."""
+    parts, path = stored.parts, stored.path
+    learner.step, learner.seconds = stored.step, stored.seconds
     fit_weights(learner.model, parts["model"], path)
     if set(parts["average"]) != set(learner.average) or not parts["adam"]:
         raise InputError(f"The checkpoint {path} does not fit its config.json: restore either of them.")

@@ -16,8 +16,8 @@ class TrainConfig:
     """How to train. The defaults train under the paper's attack, with a rate and a ramp that learn sooner."""
 
     data: str = "fashion-mini"
-    """Data set: mnist, fashion-mnist, smallnorb, fashion-mini, an .npz file, a folder of class folders, or a torch
-    Dataset as package.module:name."""
+    """Data set: mnist, fashion-mnist, smallnorb, fashion-mini, an .npz file, a folder of class folders, one that
+    `gammacaps data --store` wrote, which is not read into memory, or a torch Dataset as package.module:name."""
     data_dir: str | None = None
     """Folder in which the named data sets lie; without it they are looked for and then downloaded."""
     size: int | None = None
@@ -51,7 +51,11 @@ class TrainConfig:
     """Length of training in minutes; with steps or epochs too, whichever ends first. The rate and eps then follow the
     clock, so that only steps and epochs give the same weights again."""
     batch: int = 128
-    """Images a step."""
+    """Images a step, over all processes together."""
+    accumulate: int = 1
+    """Parts that each process splits its images of a step into, one after the other: less memory, the same result."""
+    recompute_encoder: bool = False
+    """Compute the encoder again for the gradient instead of keeping it: less memory, more time, the same result."""
     lr: float = 3e-3
     """Adam's learning rate; the paper's is 0.001, constant."""
     schedule: Schedule = "cosine"
@@ -76,7 +80,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             _check(name, not isinstance(value, float) or math.isfinite(value), "finite", self)
-        for name in ("attack_steps", "batch", "log_every", "checkpoint_every"):
+        for name in ("attack_steps", "batch", "accumulate", "log_every", "checkpoint_every"):
             _check(name, getattr(self, name) >= 1, "at least 1", self)
         for name in ("eps", "attack_step", "trades", "reconstruction"):
             _check(name, getattr(self, name) >= 0, "0 or more", self)

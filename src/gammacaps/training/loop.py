@@ -6,29 +6,36 @@ starts. So a run that was interrupted and resumed ends at the very weights of an
 
 import contextlib
 import dataclasses
+import functools
 import json
 import signal
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint as checkpointed
 
 from gammacaps.attacks import pgd
 from gammacaps.attacks.losses import AttackLoss
-from gammacaps.data import DataSet, load_set
-from gammacaps.environment import describe_machine, pick_device
+from gammacaps.data import DataSet, StoredSet, open_set
+from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
-from gammacaps.files import append_line, new_folder, remove_leftovers, write_whole
-from gammacaps.models import CNN, GammaCapsNet, MatrixCapsNet, Model, create, to_config
+from gammacaps.files import append_line, is_run, new_folder, remove_leftovers, write_whole
+from gammacaps.launch import launch
+from gammacaps.models import CNN, GammaCapsNet, MatrixCapsNet, Model, create, load, to_config
 from gammacaps.models.stored import CONFIG, WEIGHTS, read_config, write_config, write_weights
 from gammacaps.names import VECTOR_PRESETS
 from gammacaps.nn import MatrixCapsules
 from gammacaps.nn.matrix import vote_and_route
-from gammacaps.training.checkpoint import CHECKPOINT, Learner, read_checkpoint, write_checkpoint
+from gammacaps.processes import Processes, joined, own_device
+from gammacaps.training.batches import batches
+from gammacaps.training.checkpoint import CHECKPOINT, Learner, put_back, read_checkpoint, write_checkpoint
 from gammacaps.training.config import TrainConfig, config_from, model_changes
+from gammacaps.training.distribution import Sharing, parts_of
 from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
 from gammacaps.training.progress import Progress
 from gammacaps.training.schedule import learning_rate, radius
@@ -40,19 +47,45 @@ class Interrupted(KeyboardInterrupt):
     """Training was asked to stop (Ctrl-C or SIGTERM) and saved its state."""
 
 
+class Finished(InputError):
+    """There is nothing left to train."""
+
+
 def train(
-    config: TrainConfig, folder: Path, *, overwrite: bool = False, as_json: bool = False, until: int | None = None
+    config: TrainConfig,
+    folder: Path,
+    *,
+    overwrite: bool = False,
+    as_json: bool = False,
+    processes: Processes | None = None,
+    until: int | None = None,
 ) -> Model:
-    """Trains a new network into a new run's folder; to its end, or `until` a step from where it can be resumed."""
-    data = load_set(config.data, "train", data_dir=config.data_dir, size=config.size)
-    model = new_model(config, data)
-    pick_device(config.device)  # what can't be used is said before a folder is made
-    if config.tensorboard:
-        _board_writer()
-    with new_folder(folder, overwrite=overwrite) as temporary:
+    """Trains a new network into a new run's folder, with all processes that torchrun started unless told otherwise.
+
+    To its end, or `until` a step from where it can be resumed.
+    """
+    with joined() if processes is None else contextlib.nullcontext(processes) as together:
+        if together.first(lambda: _goes_on(folder, config)):
+            try:
+                return resume(folder, as_json=as_json, processes=together, until=until)
+            except Finished:
+                return together.first(lambda: load(folder))
+        data = _data(config, together)
+        model = new_model(config, data)
+        # What can't be used is said before a folder is made.
+        together.each(lambda: own_device(config.device))
+        parts_of(min(config.batch, len(data.labels)), together, config.accumulate)
+        if config.tensorboard:
+            _board_writer()
         described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": _describe(data)}
-        write_config(temporary, {**described, "machine": describe_machine(config.device)})
-    return _learn(config, data, model, folder, as_json, until=until)
+        launched = {"launch": launch().name} if launch().name else {}
+
+        def make_folder() -> None:
+            with new_folder(folder, overwrite=overwrite) as temporary:
+                write_config(temporary, {**described, **launched, "machine": describe_machine(config.device)})
+
+        together.first(make_folder)
+        return _learn(config, data, model, folder, as_json, together, until=until)
 
 
 def resume(
@@ -60,31 +93,62 @@ def resume(
     *,
     device: str | None = None,
     data_dir: str | None = None,
+    accumulate: int | None = None,
+    recompute_encoder: bool | None = None,
     as_json: bool = False,
+    processes: Processes | None = None,
     until: int | None = None,
     **lengths: float | None,
 ) -> Model:
     """Goes on with an interrupted run, or with a finished one to a new length (steps, epochs or minutes)."""
-    stored = read_config(folder)
-    if "train" not in stored:
-        raise InputError(f"{folder} was saved without its training (no 'train' in config.json): it can't be resumed.")
-    config = config_from(stored["train"])
-    longer: dict[str, Any] = {name: value for name, value in lengths.items() if value is not None}
-    if longer:
-        config = dataclasses.replace(config, **{"steps": None, "epochs": None, "minutes": None, **longer})
-    here = dataclasses.replace(config, device=device or config.device, data_dir=data_dir or config.data_dir)
-    data = load_set(here.data, "train", data_dir=here.data_dir, size=here.size)
-    model = new_model(here, data)
-    if json.loads(json.dumps(to_config(model))) != stored["model"]:
-        raise InputError(
-            f"{folder / 'config.json'} describes another network than its options and {data.name} give now: "
-            "resume with the data and the version of gammacaps that it was started with."
+    with joined() if processes is None else contextlib.nullcontext(processes) as together:
+        stored = together.first(lambda: read_config(folder))
+        if "train" not in stored:
+            raise InputError(
+                f"{folder} was saved without its training (no 'train' in config.json): it can't be resumed."
+            )
+        config = config_from(stored["train"])
+        longer: dict[str, Any] = {name: value for name, value in lengths.items() if value is not None}
+        if longer:
+            config = dataclasses.replace(config, **{"steps": None, "epochs": None, "minutes": None, **longer})
+        here = dataclasses.replace(
+            config,
+            device=device or config.device,
+            data_dir=data_dir or config.data_dir,
+            accumulate=accumulate or config.accumulate,
+            recompute_encoder=recompute_encoder or config.recompute_encoder,
         )
-    remove_leftovers(folder, (CHECKPOINT, CONFIG, WEIGHTS))
-    return _learn(here, data, model, folder, as_json, {**stored, "train": dataclasses.asdict(config)}, until=until)
+        data = _data(here, together)
+        model = new_model(here, data)
+        if json.loads(json.dumps(to_config(model))) != stored["model"]:
+            raise InputError(
+                f"{folder / 'config.json'} describes another network than its options and {data.name} give now: "
+                "resume with the data and the version of gammacaps that it was started with."
+            )
+        together.first(lambda: remove_leftovers(folder, (CHECKPOINT, CONFIG, WEIGHTS)))
+        described = {**stored, "train": dataclasses.asdict(config)}
+        return _learn(here, data, model, folder, as_json, together, described, until=until)
 
 
-def new_model(config: TrainConfig, data: DataSet) -> Model:
+def _data(config: TrainConfig, processes: Processes) -> DataSet | StoredSet:
+    """The training split, the same in every process."""
+    data = processes.each(lambda: open_set(config.data, "train", data_dir=config.data_dir, size=config.size))
+    if not processes.same((tuple(data.images.shape), zlib.crc32(data.labels.numpy().tobytes()))):
+        raise InputError(f"{data.name} is not the same on all machines: give each the same files.")
+    return data
+
+
+def _goes_on(folder: Path, config: TrainConfig) -> bool:
+    """Whether torchrun has started the run in this folder before, and now gives the same command again."""
+    here = launch()
+    if not (here.restarts or here.name) or not is_run(folder):
+        return False
+    stored = read_config(folder)
+    ours = here.restarts > 0 or stored.get("launch") == here.name
+    return ours and stored.get("train") == json.loads(json.dumps(dataclasses.asdict(config)))
+
+
+def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:
     """The network that a configuration names, with the seed's initial weights, for the data's images and classes."""
     torch.manual_seed(config.seed)
     routing = {"routing": config.routing} if config.preset in VECTOR_PRESETS else {}
@@ -98,10 +162,11 @@ def new_model(config: TrainConfig, data: DataSet) -> Model:
 
 def _learn(
     config: TrainConfig,
-    data: DataSet,
+    data: DataSet | StoredSet,
     model: Model,
     folder: Path,
     as_json: bool,
+    processes: Processes,
     described: dict[str, Any] | None = None,
     *,
     until: int | None = None,
@@ -110,7 +175,7 @@ def _learn(
 
     `described` is what config.json shall say of a run that goes on, once it is sure that it can.
     """
-    device = pick_device(config.device)
+    device = processes.each(lambda: own_device(config.device))
     model.to(device).train()
     on_gpu = device.type == "cuda"
     learner = Learner(
@@ -118,32 +183,46 @@ def _learn(
         torch.optim.Adam(model.parameters(), lr=config.lr, fused=on_gpu),
         {name: tensor.clone() for name, tensor in model.state_dict().items()} if config.ema else {},
     )
-    read_checkpoint(folder, learner)
-    _forget_metrics_after(folder / METRICS, learner.step)
-    images, labels = data.images.to(device), data.labels.to(device)
-    total = config.total_steps(len(images))
+    checkpoint = processes.first(lambda: read_checkpoint(folder))
+    if checkpoint is not None:
+        put_back(checkpoint, learner)
+    total = config.total_steps(len(data.labels))
     limit = None if config.minutes is None else 60 * config.minutes
     if _progress(learner, total, limit) >= 1:
-        raise InputError(f"{folder} is finished (step {learner.step}): give more --steps or --minutes to go on.")
-    if described is not None:
-        write_config(folder, described)
+        raise Finished(f"{folder} is finished (step {learner.step}): give more --steps or --minutes to go on.")
+    objective, size = Objective(config, model), min(config.batch, len(data.labels))
+    sharing = Sharing(objective, size, processes, accumulate=config.accumulate, all_learn=objective.all_learn())
+
+    def prepare() -> None:
+        _forget_metrics_after(folder / METRICS, learner.step)
+        if described is not None:
+            write_config(folder, described)
+
+    processes.first(prepare)
     if on_gpu and config.compile:
         compile_routing(model)
+    if config.recompute_encoder:
+        recompute_encoder(model)
 
-    progress = Progress(total, limit, learner.step, as_json=as_json)
-    board = _board_writer()(folder / "tensorboard") if config.tensorboard else None
+    progress = Progress(total, limit, learner.step, as_json=as_json, bar=processes.rank == 0)
+    board = _board_writer()(folder / "tensorboard") if config.tensorboard and processes.rank == 0 else None
     before, started = learner.seconds, time.monotonic()
-    with _deterministic(), _stop_on_signal() as asked_to_stop:
+    coming = batches(data, config, sharing.own, device, learner.step)
+    with _deterministic(), _stop_on_signal() as asked_to_stop, contextlib.closing(coming):
         try:
             while (done := _progress(learner, total, limit)) < 1 and learner.step != until:
-                index = batch_of(learner.step, len(images), config).to(device)
-                losses, accuracy, attacked = take_step(config, learner, images[index], labels[index], done)
+                images, labels = next(coming)
+                losses, accuracy, attacked = take_step(config, learner, images, labels, done, sharing)
                 learner.step += 1
-                learner.seconds = before + time.monotonic() - started
+                # One clock for all processes, or each would follow a schedule of its own.
+                learner.seconds, stop = processes.most(before + time.monotonic() - started, len(asked_to_stop))
                 progress.step()
-                last = _progress(learner, total, limit) >= 1 or bool(asked_to_stop) or learner.step == until
-                if learner.step % config.log_every == 0 or last:
+                last = _progress(learner, total, limit) >= 1 or stop > 0 or learner.step == until
+                log, save = (last or learner.step % every == 0 for every in (config.log_every, config.checkpoint_every))
+                if log or save:
+                    losses, accuracy = sharing.merged(losses, accuracy)
                     _refuse_nan(losses["loss"], learner, folder)
+                if log:
                     row = {
                         "step": learner.step,
                         "seconds": round(learner.seconds, 3),
@@ -152,18 +231,17 @@ def _learn(
                         "eps": radius(config, done) if config.robust else 0.0,
                         "lr": learning_rate(config, learner.step - 1, done),
                     }
-                    append_line(folder / METRICS, json.dumps(row))
-                    progress.metrics(row)
+                    processes.first(functools.partial(append_line, folder / METRICS, json.dumps(row)))
+                    if processes.rank == 0:
+                        progress.metrics(row)
                     if board is not None:
                         for name, value in row.items():
                             board.add_scalar(name, value, learner.step)
-                if learner.step % config.checkpoint_every == 0 or last:
-                    _refuse_nan(losses["loss"], learner, folder)
-                    write_weights(folder, learner.weights())
-                    write_checkpoint(folder, learner)
+                if save:
+                    processes.first(functools.partial(_save, folder, learner))
                     if board is not None:
-                        _add_pictures(board, learner, images[index][:8], attacked[:8], labels[index][:8])
-                if asked_to_stop and _progress(learner, total, limit) < 1:
+                        _add_pictures(board, learner, images[:8], attacked[:8], labels[:8])
+                if stop and _progress(learner, total, limit) < 1:
                     raise Interrupted(
                         f"Stopped at step {learner.step}, and saved; go on with: gammacaps train --resume {folder}"
                     )
@@ -176,43 +254,82 @@ def _learn(
     return model.eval()
 
 
+def _save(folder: Path, learner: Learner) -> None:
+    write_weights(folder, learner.weights())
+    write_checkpoint(folder, learner)
+
+
 def take_step(
-    config: TrainConfig, learner: Learner, images: Tensor, labels: Tensor, progress: float
+    config: TrainConfig,
+    learner: Learner,
+    images: Tensor,
+    labels: Tensor,
+    progress: float,
+    sharing: Sharing | None = None,
 ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-    """One step of Adam on one batch: the losses, the accuracy (under attack) and the (attacked) images."""
-    model, name = learner.model, learner.model.loss
-    clean = None
-    with _precision(images.device):
-        if config.trades and config.robust:
-            clean = model(images)
-        attacked = attack(config, model, images, labels, learner.step, progress, clean) if config.robust else images
-        parse = None if isinstance(model, CNN) else model.parse(attacked, couplings=False)
-        scores = model(attacked) if parse is None else parse.scores
-        if clean is None:
-            loss = classification_loss(name, scores, labels, learner.step)
-        else:
-            loss = classification_loss(name, clean, labels, learner.step)
-            loss = loss + config.trades * divergence(name, clean, scores).mean()
-        losses = {"classification": loss.detach()}
-        if (
-            isinstance(model, GammaCapsNet)
-            and model.decoder is not None
-            and parse is not None
-            and config.reconstruction
-        ):
-            difference = reconstruction_loss(model.reconstruct(parse, labels).float(), images)
-            losses["reconstruction"] = difference.detach()
-            loss = loss + config.reconstruction * difference
+    """One step of Adam on a batch: the losses, the accuracy (under attack) and the (attacked) images.
+
+    With several processes the images are this one's, and the losses and the accuracy its share of the batch's.
+    """
+    sharing = sharing or Sharing(Objective(config, learner.model), len(images))
+    noise = draw_noise(config, images, learner.step, sharing.size)
     for group in learner.optimizer.param_groups:
         group["lr"] = learning_rate(config, learner.step, progress)
     learner.optimizer.zero_grad(set_to_none=True)
-    loss.backward()
+    found, attacked = [], []
+    for part in sharing.parts:
+        with sharing.quiet(part):
+            given, starts = (images[part.given], labels[part.given]), noise[part.in_batch]
+            values, moved = sharing.objective(*given, starts, learner.step, progress)
+            sharing.backward(values["loss"], part)
+        found.append(values)
+        attacked.append(moved)
     learner.optimizer.step()
     # Early on the mean must forget the initial weights sooner than its decay says.
     decay = min(config.ema, (1 + learner.step) / (10 + learner.step))
-    for key, value in model.state_dict().items() if learner.average else ():
+    for key, value in learner.model.state_dict().items() if learner.average else ():
         learner.average[key].lerp_(value, 1 - decay)
-    return {"loss": loss.detach(), **losses}, (scores.argmax(dim=1) == labels).float().mean(), attacked
+    losses = sharing.added(found)
+    return losses, losses.pop("accuracy"), attacked[0] if len(attacked) == 1 else torch.cat(attacked)
+
+
+class Objective(nn.Module):
+    """What a step makes small, of some images of its batch; a module, for DistributedDataParallel takes only those."""
+
+    def __init__(self, config: TrainConfig, model: Model) -> None:
+        super().__init__()
+        self.config, self.model = config, model
+        self.reconstructs = isinstance(model, GammaCapsNet) and model.decoder is not None and config.reconstruction > 0
+
+    def all_learn(self) -> bool:
+        """Whether every weight gets a gradient: a decoder's do only where images are reconstructed."""
+        return self.reconstructs or getattr(self.model, "decoder", None) is None
+
+    def forward(
+        self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """The loss and what it consists of, the accuracy (under attack), and the (attacked) images."""
+        config, model, name = self.config, self.model, self.model.loss
+        clean = None
+        with _precision(images.device):
+            if config.trades and config.robust:
+                clean = model(images)
+            attacked = attack(config, model, images, labels, step, progress, clean, noise) if config.robust else images
+            parse = None if isinstance(model, CNN) else model.parse(attacked, couplings=False)
+            scores = model(attacked) if parse is None else parse.scores
+            if clean is None:
+                loss = classification_loss(name, scores, labels, step)
+            else:
+                loss = classification_loss(name, clean, labels, step)
+                loss = loss + config.trades * divergence(name, clean, scores).mean()
+            losses = {"classification": loss.detach()}
+            if self.reconstructs:
+                assert isinstance(model, GammaCapsNet)
+                assert parse is not None
+                difference = reconstruction_loss(model.reconstruct(parse, labels).float(), images)
+                losses["reconstruction"] = difference.detach()
+                loss = loss + config.reconstruction * difference
+        return {"loss": loss, **losses, "accuracy": (scores.argmax(dim=1) == labels).float().mean()}, attacked
 
 
 def attack(
@@ -223,6 +340,7 @@ def attack(
     step: int,
     progress: float,
     clean: Tensor | None,
+    noise: Tensor | None = None,
 ) -> Tensor:
     """The images as PGD moves them, its steps shrunk with eps; for TRADES away from the clean scores."""
     eps = radius(config, progress)
@@ -233,16 +351,20 @@ def attack(
     if clean is not None:
         before = clean.detach()
         loss = lambda scores, _: divergence(model.loss, before, scores)  # noqa: E731
+    noise = draw_noise(config, images, step, len(images)) if noise is None else noise
+    start = images + (2 * noise - 1) * eps
+    return pgd(model, images, labels, eps=eps, step=size, steps=config.attack_steps, loss=loss, start=start)
+
+
+def draw_noise(config: TrainConfig, images: Tensor, step: int, size: int) -> Tensor:
+    """Where in its ball, from 0 to 1, the attack on each pixel starts: for all of a batch of `size` images.
+
+    Every process draws it for the whole batch, so that an image's start does not depend on who has the image.
+    """
+    if not config.robust:
+        return images.new_empty(size, 0)
     generator = torch.Generator(images.device).manual_seed(config.seed * 1_000_003 + step)
-    return pgd(model, images, labels, eps=eps, step=size, steps=config.attack_steps, loss=loss, generator=generator)
-
-
-def batch_of(step: int, count: int, config: TrainConfig) -> Tensor:
-    """Which images a step learns from: each epoch in a new order, a last part batch left out."""
-    size = min(config.batch, count)
-    epoch, place = divmod(step, count // size)
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(config.seed * 1_000_003 + 500_009 + epoch))
-    return order[place * size : (place + 1) * size]
+    return torch.rand((size, *images.shape[1:]), generator=generator, device=images.device, dtype=images.dtype)
 
 
 def compile_routing(model: Model, backend: str = "inductor") -> None:
@@ -256,6 +378,11 @@ def compile_routing(model: Model, backend: str = "inductor") -> None:
         for layer in model.routed:
             assert isinstance(layer, MatrixCapsules)
             layer.vote_and_route = compiled
+
+
+def recompute_encoder(model: Model) -> None:
+    """Keeps only the images for the gradient of the convolutions: what lies between is computed again when needed."""
+    model.encode = functools.partial(checkpointed, model.encode, use_reentrant=False)  # type: ignore[method-assign]
 
 
 def _progress(learner: Learner, total: int | None, limit: float | None) -> float:
@@ -330,12 +457,12 @@ def _forget_metrics_after(path: Path, step: int) -> None:
     write_whole(path, "".join(line + "\n" for line in kept).encode())
 
 
-def _describe(data: DataSet) -> dict[str, Any]:
+def _describe(data: DataSet | StoredSet) -> dict[str, Any]:
     return {
         "name": data.name,
         "source": str(data.source),
         "class_names": list(data.class_names),
-        "train_images": len(data.images),
+        "train_images": len(data.labels),
     }
 
 

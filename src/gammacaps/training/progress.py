@@ -10,11 +10,13 @@ from tqdm import tqdm
 class Progress:
     """A bar on a terminal, a line each few seconds elsewhere, or JSON lines on standard output."""
 
-    def __init__(self, total: int | None, seconds: float | None, start: int, *, as_json: bool) -> None:
+    def __init__(
+        self, total: int | None, seconds: float | None, start: int, *, as_json: bool, bar: bool = True
+    ) -> None:
         self.total, self.seconds, self.as_json = total, seconds, as_json
         self.printed = 0.0
         self.bar = None
-        if not as_json and sys.stderr.isatty():
+        if bar and not as_json and sys.stderr.isatty():
             self.bar = tqdm(total=total, initial=start, unit="step", dynamic_ncols=True)
 
     def step(self) -> None:

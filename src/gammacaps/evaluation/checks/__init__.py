@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.data import StoredImages
 from gammacaps.evaluation.checks.check import Check, Verdict
 from gammacaps.evaluation.checks.compare import compare
 from gammacaps.evaluation.checks.planted import planted
@@ -18,7 +19,7 @@ PROBED = 100
 
 def all_checks(
     model: Classifier,
-    images: Tensor,
+    images: Tensor | StoredImages,
     labels: Tensor,
     correct: Tensor,
     found: list[Measured],

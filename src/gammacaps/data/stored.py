@@ -1,0 +1,73 @@
+"""A data set that stays on disk: the arrays of an `.npz` file, each as an `.npy` file of its own in one folder.
+
+Bytes in an `.npy` file can be mapped into memory, so that an image is read when it is asked for and the set may be
+larger than memory; a compressed archive can't.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from gammacaps.data.dataset import StoredImages, StoredSet
+from gammacaps.data.npz import PLAIN_KEYS, SPLIT_KEYS, channels_first, check_same_shape, label_numbers, names_of
+from gammacaps.data.split import held_out
+from gammacaps.errors import InputError
+
+AGAIN = "write it again with gammacaps data NAME --store FOLDER"
+
+
+def is_stored(path: Path) -> bool:
+    """Whether a path is such a folder."""
+    return any((path / f"{key}.npy").is_file() for key in (*SPLIT_KEYS, *PLAIN_KEYS))
+
+
+def open_stored(folder: Path, split: str, size: tuple[int, int] | None, name: str) -> StoredSet:
+    """One split of a folder with `train_images.npy` and so on; the same arrays as in an `.npz` file, images as bytes.
+
+    Without a split, every fifth image of each class, in order of index, is for testing.
+    """
+    has_split = any((folder / f"{key}.npy").is_file() for key in SPLIT_KEYS)
+    keys = SPLIT_KEYS if has_split else PLAIN_KEYS
+    pixels = {key: _pixels(folder / f"{key}.npy") for key in keys if key.endswith("images")}
+    labels = {
+        key: label_numbers(_array(folder / f"{key}.npy"), str(folder / f"{key}.npy"))
+        for key in keys
+        if key.endswith("labels")
+    }
+    named = folder / "class_names.npy"
+    class_names = names_of(np.array(_array(named)) if named.exists() else None, labels, folder)
+    for image_key, label_key in zip(pixels, labels, strict=True):
+        if len(pixels[image_key]) != len(labels[label_key]):
+            raise InputError(
+                f"{folder} has {len(pixels[image_key])} {image_key} but {len(labels[label_key])} {label_key}: "
+                "give each image one label."
+            )
+    places = None
+    if has_split:
+        check_same_shape(pixels["train_images"], pixels["test_images"], size, folder)
+        chosen, target = pixels[f"{split}_images"], labels[f"{split}_labels"]
+    else:
+        testing = held_out(labels["labels"], class_names, str(folder))
+        keep = np.flatnonzero(testing if split == "test" else ~testing)
+        chosen, target, places = pixels["images"], labels["labels"][keep], torch.from_numpy(keep)
+    resized = None if size == chosen.shape[2:] else size
+    images = StoredImages(torch.from_numpy(chosen), places, resized)
+    return StoredSet(images, torch.from_numpy(target), class_names, name, str(folder))
+
+
+def _pixels(path: Path) -> np.ndarray:
+    array = _array(path)
+    if array.dtype != np.uint8:
+        raise InputError(f"{path} holds {array.dtype}, but images are kept on disk as bytes (uint8): {AGAIN}.")
+    return channels_first(array, str(path))
+
+
+def _array(path: Path) -> np.ndarray:
+    """A file's array, mapped into memory; nothing is ever written back."""
+    try:
+        return np.load(path, mmap_mode="c", allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(f"{path.parent} lacks the file {path.name}: {AGAIN}.") from None
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path} is not a whole .npy file ({error}): {AGAIN}.") from None

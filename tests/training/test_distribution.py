@@ -1,0 +1,256 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from safetensors.torch import load_file
+from together import together
+
+import gammacaps
+from gammacaps import processes
+from gammacaps.cli import main
+from gammacaps.errors import InputError
+from gammacaps.launch import Launch, launch
+from gammacaps.processes import ALONE, Processes
+from gammacaps.rendezvous import agreed_name
+from gammacaps.training import loop
+from gammacaps.training.checkpoint import CHECKPOINT
+from gammacaps.training.config import TrainConfig
+from gammacaps.training.distribution import parts_of
+
+TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]")
+# Nothing that hangs on the length, so that a shorter run is the beginning of a longer one.
+EVEN = {"schedule": "constant", "eps_ramp": 0.0}
+
+
+def tiny(**changes) -> TrainConfig:
+    values = {"model": TINY, "batch": 31, "steps": 6, "eps": 0.1, "attack_steps": 2, "device": "cpu", "log_every": 1}
+    return TrainConfig(**{**values, **EVEN, **changes})
+
+
+def options(config: TrainConfig) -> list[str]:
+    """A configuration as a command line."""
+    words = []
+    for name, value in vars(config).items():
+        if value != getattr(TrainConfig(), name):
+            given = value if isinstance(value, tuple) else (str(value),)
+            words += [f"--{'' if value is not False else 'no-'}{name.replace('_', '-')}"]
+            words += [] if isinstance(value, bool) else given
+    return words
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def losses(folder: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("size", "count", "accumulate"), [(31, 3, 1), (31, 2, 3), (8, 8, 1), (7, 1, 4), (100, 1, 1)])
+def test_the_parts_of_all_processes_are_the_batch_each_image_once(size, count, accumulate):
+    batch = torch.arange(size)
+    seen, weight = [], 0.0
+    for rank in range(count):
+        parts = parts_of(size, Processes(rank, count), accumulate)
+        own = batch[parts[0].in_batch.start : parts[-1].in_batch.stop]
+        assert [part.last for part in parts] == [False] * (accumulate - 1) + [True]
+        for part in parts:
+            assert torch.equal(own[part.given], batch[part.in_batch])
+            seen.append(own[part.given])
+            weight += part.weight
+    assert torch.equal(torch.cat(seen), batch)
+    assert weight == pytest.approx(1)
+    assert max(map(len, seen)) - min(map(len, seen)) <= 1
+
+
+def test_a_batch_smaller_than_its_parts_is_one_sentence():
+    with pytest.raises(
+        InputError, match=r"A batch of 5 images can't be split into 6 parts \(2 processes, --accumulate 3\)"
+    ):
+        parts_of(5, Processes(0, 2), 3)
+
+
+@pytest.mark.parametrize("changes", [{}, {"trades": 2.0, "ema": 0.9}])
+def test_accumulated_parts_give_the_result_of_the_whole_batch(tmp_path, changes):
+    loop.train(tiny(**changes), tmp_path / "whole")
+    loop.train(tiny(accumulate=4, **changes), tmp_path / "parts")
+    assert losses(tmp_path / "parts") == pytest.approx(losses(tmp_path / "whole"), rel=1e-4)
+    torch.testing.assert_close(weights(tmp_path / "parts"), weights(tmp_path / "whole"), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"preset": "small", "model": TINY},
+        {"preset": "matrix", "model": ("filters=8", "primary_types=2", "types=[3,3]")},
+        {"preset": "cnn", "model": ("filters=[4,4]", "width=16")},
+    ],
+)
+def test_an_encoder_computed_again_gives_the_same_weights_and_keeps_less(tmp_path, network):
+    kept = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept[again] = kept.get(again, 0) + tensor.nbytes
+        return tensor
+
+    for again in (False, True):
+        config = tiny(steps=2, recompute_encoder=again, **network)
+        loop.train(config, tmp_path / str(again))
+        model = gammacaps.load(tmp_path / str(again))
+        if again:
+            loop.recompute_encoder(model)
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            model(torch.rand(16, 1, 28, 28))
+    whole, less = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("False", "True"))
+    assert whole == less
+    assert kept[True] < kept[False] * (1 if network["preset"] == "matrix" else 0.9)  # EM routing keeps far more
+
+
+def test_two_processes_end_where_one_does_and_one_goes_on_from_two(tmp_path):
+    config = tiny(steps=6, ema=0.9)
+    loop.train(config, tmp_path / "one")
+    done = together(2, "train", *options(config), "--accumulate", 2, "--out", tmp_path / "two")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Saved in") == 1
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+    torch.testing.assert_close(weights(tmp_path / "two"), weights(tmp_path / "one"), rtol=1e-3, atol=1e-4)
+    described = json.loads((tmp_path / "two" / "config.json").read_text())
+    assert described["machine"]["processes"] == 2
+    assert {path.name for path in (tmp_path / "two").iterdir()} == {path.name for path in (tmp_path / "one").iterdir()}
+
+    for run in ("one", "two"):
+        loop.resume(tmp_path / run, steps=10)
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-3)
+    assert len(losses(tmp_path / "two")) == 10
+
+
+def test_three_processes_without_a_decoder_s_loss_go_on_from_one(tmp_path):
+    config = tiny(steps=3, reconstruction=0.0)
+    loop.train(config, tmp_path / "run")
+    loop.train(tiny(steps=6, reconstruction=0.0), tmp_path / "one")
+    done = together(3, "train", "--resume", tmp_path / "run", "--steps", 6)
+    assert done.returncode == 0, done.stderr
+    assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+
+
+def test_a_loss_that_is_not_a_number_stops_all_processes_with_one_sentence(tmp_path):
+    bad = together(2, "train", *options(tiny(steps=40, lr=1e30)), "--out", tmp_path / "bad")
+    assert bad.returncode == 2
+    assert bad.stderr.count("Training became NaN or infinite by step") == 1
+    assert "Traceback" not in bad.stderr
+
+
+def workers(run: Path, rank: int) -> list[int]:
+    """The processes of that rank that train into a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            told, command = (process / "environ").read_bytes(), (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"\0RANK={rank}\0".encode() in told and str(run).encode() in command:
+            found.append(int(process.name))
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the worker is found in /proc")
+def test_a_killed_worker_is_started_again_and_the_run_ends_at_the_same_weights(tmp_path):
+    config = tiny(steps=60, checkpoint_every=5)
+    run = tmp_path / "broken"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["--max-restarts", "1", "-m", "gammacaps", "train", *options(config), "--out", str(run)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as launcher:
+        deadline = time.monotonic() + 120
+        while not (run / CHECKPOINT).exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        (killed,) = workers(run, 1)
+        os.kill(killed, signal.SIGKILL)
+        out, err = launcher.communicate(timeout=120)
+    assert launcher.returncode == 0, err
+    assert f"(pid: {killed})" in err  # torchrun has seen it die
+    assert "Saved in" in out
+    assert len(losses(run)) == 60
+    done = together(2, "train", *options(config), "--out", tmp_path / "unbroken")
+    assert done.returncode == 0, done.stderr
+    torch.testing.assert_close(weights(run), weights(tmp_path / "unbroken"))
+    assert not [path for path in run.iterdir() if path.name.startswith(".")]
+
+
+def test_a_launch_that_starts_again_goes_on_and_another_does_not(tmp_path, monkeypatch):
+    run, config = tmp_path / "run", tiny(steps=4, checkpoint_every=2)
+    told = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    told |= {"TORCHELASTIC_RUN_ID": "job 7", "TORCHELASTIC_RESTART_COUNT": "0"}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    assert launch() == Launch(name="job 7")
+    loop.train(config, run)
+    first = (run / "model.safetensors").read_bytes()
+    loop.train(config, run)  # the same launch once more, after its end: there is nothing to do
+    assert (run / "model.safetensors").read_bytes() == first
+    with pytest.raises(InputError, match="exists already"):
+        loop.train(tiny(steps=5), run)  # another training
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job 8")
+    with pytest.raises(InputError, match="exists already"):
+        loop.train(config, run)
+
+
+def test_processes_find_one_another_whatever_those_before_left(tmp_path):
+    store = dist.HashStore()
+    store.set("asked by 1", "an old question")
+    store.set("asked by 2", "another")
+    names = set()
+    for count in (3, 3, 2, 4):
+        with ThreadPoolExecutor(count) as pool:
+            found = set(pool.map(agreed_name, [store] * count, range(count), [count] * count))
+        assert len(found) == 1
+        names |= found
+    assert len(names) == 4
+
+
+def test_one_process_does_everything_itself():
+    assert ALONE.first(lambda: 3) == ALONE.each(lambda: 3) == 3
+    assert ALONE.map(lambda x: x * x, range(4)) == [0, 1, 4, 9]
+    assert ALONE.most(1.5, 0) == (1.5, 0)
+    assert ALONE.same("data")
+
+
+def test_machines_with_other_data_are_told_and_a_batch_too_small_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(Processes, "same", lambda *_: False)
+    with pytest.raises(InputError, match="fashion-mini is not the same on all machines: give each the same files"):
+        loop.train(tiny(), tmp_path / "run")
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="can't be split into 40 parts"):
+        loop.train(tiny(accumulate=40), tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_each_process_takes_a_gpu_of_its_own(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    taken = []
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.setattr(processes, "launch", lambda: Launch(rank=3, count=4, place=1, beside=2))
+    assert processes.own_device("auto").type == "cuda"
+    assert taken == [1]
+    assert processes.own_device("cpu").type == "cpu"
+    with pytest.raises(InputError, match="Each of 4 processes takes a GPU of its own, not all cuda:1"):
+        processes.own_device("cuda:1")
+    monkeypatch.setattr(processes, "launch", lambda: Launch(rank=3, count=4, place=3, beside=4))
+    with pytest.raises(InputError, match=r"4 processes were started on a machine with 2 GPUs.*--nproc-per-node 2"):
+        processes.own_device("cuda")
+
+
+def test_other_commands_run_in_one_process(monkeypatch, capsys):
+    monkeypatch.setattr("gammacaps.cli.launch", lambda: Launch(count=2))
+    with pytest.raises(SystemExit) as end:
+        main(["report", "run"])
+    assert end.value.code == 2
+    assert "gammacaps report runs in one process: start it without torchrun." in capsys.readouterr().err
