@@ -16,6 +16,7 @@ from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.explorer.config import ExploreConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.training.config import TrainConfig, read_config_file
 
@@ -75,6 +76,15 @@ class Report:
     run: tyro.conf.Positional[Path]
     """The run's folder."""
     report: ReportConfig = field(default_factory=ReportConfig)
+
+
+@dataclass(frozen=True)
+class Explore:
+    """Open a page to play with a network: draw, attack, click its capsules, or set two side by side."""
+
+    runs: tyro.conf.Positional[tuple[str, ...]] = ()
+    """A run's folder or the name of shipped weights; two to set side by side; without one, a shipped network."""
+    explore: ExploreConfig = field(default_factory=ExploreConfig)
 
 
 @dataclass(frozen=True)
@@ -197,6 +207,12 @@ def report(options: Report) -> None:
     print(f"Open in a browser: {report_run(options.run, options.report)}")
 
 
+def explore(options: Explore) -> None:
+    from gammacaps.explorer.run import explore
+
+    explore(options.runs, options.explore)
+
+
 def _some(runs: tuple[Path, ...]) -> None:
     if not runs:
         raise InputError("Name the run's folder, such as runs/mine.")
@@ -231,6 +247,7 @@ VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "audit": (Audit, audit),
     "explain": (Explain, explain),
     "report": (Report, report),
+    "explore": (Explore, explore),
     "data": (Data, data),
     "demo": (Demo, demo),
     "bench": (Bench, bench),
