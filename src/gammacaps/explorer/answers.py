@@ -33,7 +33,7 @@ def parse(asked: questions.Parse, network: Network) -> dict[str, Any]:
     """The tree by each of routing's iterations, its drawings, and with capsules off the scores before."""
     image = questions.image_of(asked.image, network)
     model = with_off(asked, network)
-    answer: dict[str, Any] = {"png": data_url(image), **judged(scores_of(model, image))}
+    answer: dict[str, Any] = {**shown(image), **judged(scores_of(model, image))}
     if asked.off:
         answer["before"] = judged(scores_of(network.model, image))
     if network.trees:
@@ -52,12 +52,8 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
     answer: dict[str, Any] = {
         "eps": asked.eps,
         "attack": asked.attack,
-        "clean": {"png": data_url(image), **clean},
-        "attacked": {
-            "png": data_url(attacked),
-            "pixels": base64.b64encode((attacked * 255).round().byte().cpu().numpy().tobytes()).decode(),
-            **judged(scores_of(model, attacked)),
-        },
+        "clean": {**shown(image), **clean},
+        "attacked": {**shown(attacked), **judged(scores_of(model, attacked))},
         "difference": {
             # Unchanged is mid-grey, a change by eps black or white.
             "png": data_url(((attacked - image) / (2 * max(asked.eps, 1e-6)) + 0.5).clamp(0, 1)),
@@ -236,6 +232,12 @@ def counted(model: Any, tick: Tick, total: int) -> Any:
 
     (told.encoder if isinstance(told, CapsuleModel) else told.layers).register_forward_pre_hook(count)
     return told
+
+
+def shown(image: Float[Tensor, "C H W"]) -> dict[str, str]:
+    """An image to look at, and its bytes to ask about again."""
+    levels = (image * 255).round().byte().cpu().numpy().tobytes()
+    return {"png": data_url(image), "pixels": base64.b64encode(levels).decode()}
 
 
 def data_url(image: Float[Tensor, "C H W"]) -> str:
