@@ -137,23 +137,20 @@ async function showSamples() {
 function stepControls(iterations) {
   const box = byId("steps");
   if (iterations < 2) return;
+  let timer = null;
   const set = (step) => {
+    clearTimeout(timer);
     state.step = step === iterations ? null : step;
     remember(false);
     redraw();
   };
-  let timer = null;
-  const play = make("button", { type: "button", title: "Watch the capsules choose", onclick: () => {
-    clearInterval(timer);
-    let step = 1;
+  const play = (step) => {
     set(step);
-    timer = setInterval(() => {
-      set(++step);
-      if (step >= iterations) clearInterval(timer);
-    }, 900);
-  } }, "▶ Watch");
+    if (step < iterations) timer = setTimeout(() => play(step + 1), 900);
+  };
+  const watch = make("button", { type: "button", title: "Watch the capsules choose", onclick: () => play(1) }, "▶ Watch");
   const buttons = Array.from({ length: iterations }, (_, k) => make("button", { type: "button", "data-step": k + 1, "aria-label": `Iteration ${k + 1}`, onclick: () => set(k + 1) }, String(k + 1)));
-  box.append(make("span", {}, "Routing's iteration"), ...buttons, play);
+  box.append(make("span", {}, "Routing's iteration"), ...buttons, watch);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select")) return;
     if (DIGITS.test(event.key) && Number(event.key) <= iterations) set(Number(event.key));
@@ -163,7 +160,9 @@ function stepControls(iterations) {
 function told(facts) {
   const kind = { gamma: "a capsule network", matrix: "a matrix-capsule network", cnn: "a convolutional network" }[facts.architecture];
   const training = facts.under_attack === null ? "" : facts.under_attack ? ` trained under attack, eps ${facts.eps}` : " trained on clean images";
-  const capsules = facts.layers.length ? ` ${facts.layers.map(({ name, capsules: n }) => `${n.toLocaleString("en")} ${name}`).join(", ")} capsules.` : "";
+  const hidden = facts.layers.length === 3 ? "hidden" : null; // there is but one
+  const layers = facts.layers.map(({ name, capsules: n }, place) => `${n.toLocaleString("en")} ${place === 1 ? hidden ?? name : name}`);
+  const capsules = layers.length ? ` ${layers.slice(0, -1).join(", ")} and ${layers.at(-1)} capsules.` : "";
   return `${facts.name}: ${kind}${facts.routing ? ` with ${ROUTING[facts.routing]}` : ""},${training || " how it was trained is not recorded"}.${capsules}${facts.audit ? ` Audit: ${facts.audit}` : ""}`;
 }
 
@@ -272,7 +271,7 @@ async function start() {
   }, () => networks.forEach((network) => network.stop()));
   byId("answers").replaceChildren(...networks.map((network) => network.scores));
   byId("networks").replaceChildren(...networks.map((network) => network.element));
-  byId("networks").classList.toggle("two", networks.length > 1);
+  for (const id of ["answers", "networks"]) byId(id).classList.toggle("two", networks.length > 1);
   stepControls(Math.max(...facts.map((each) => (each.trees ? each.iterations : 1))));
   connect();
   await showSamples();

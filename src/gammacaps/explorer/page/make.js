@@ -37,7 +37,7 @@ export function bars(rows, caption) {
     return make("tr", { class: top ? "top" : "" },
       make("th", { scope: "row", title: name }, name),
       make("td", {}, bar(value, "first"), second === null ? null : bar(second, "second")),
-      make("td", { class: "figures" }, ...figures));
+      make("td", { class: second === null ? "figures" : "figures double" }, ...figures));
   };
-  return make("table", { class: "bars" }, make("caption", { class: "unseen" }, caption), make("tbody", {}, ...rows.map(line)));
+  return make("table", { class: "bars", "aria-label": caption }, make("tbody", {}, ...rows.map(line)));
 }

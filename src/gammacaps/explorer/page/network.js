@@ -10,7 +10,9 @@ export class Network {
     [this.place, this.facts, this.hooks] = [place, facts, hooks];
     this.latest = new Latest();
     this.answer = null; // of the parse or of the attack, the same shape for both
-    this.scores = make("div", { class: "scores" });
+    this.line = make("p", { class: "answer", role: "status" });
+    this.table = make("div");
+    this.scores = make("div", {}, this.line, this.table);
     this.heading = many ? make("h3", {}, facts.name) : null;
     this.verdict = make("div", { class: "verdict-line", hidden: true });
     this.pair = make("div", { class: "pair" });
@@ -69,7 +71,8 @@ export class Network {
 
   empty() {
     this.answer = null;
-    this.scores.replaceChildren(make("p", { class: "missing" }, "Draw something or pick an image, and the network will say what it sees."));
+    this.line.replaceChildren();
+    this.table.replaceChildren(make("p", { class: "missing" }, "Draw something or pick an image, and the network will say what it sees."));
     this.pair.replaceChildren();
     this.verdict.hidden = true;
     this.element.classList.remove("busy");
@@ -98,8 +101,9 @@ export class Network {
     const legend = second && make("p", { class: "legend-line" },
       make("span", {}, make("i"), attacked ? "clean" : "all capsules on"),
       make("span", { class: "second" }, make("i"), attacked ? "attacked" : "some switched off"));
-    this.scores.replaceChildren(
-      make("p", { class: "answer" }, make("small", {}, this.heading ? `${facts.name}: ${words}` : words[0].toUpperCase() + words.slice(1)), name(last.predicted)),
+    const lead = this.heading ? `${facts.name}: ${words}` : words[0].toUpperCase() + words.slice(1);
+    this.line.replaceChildren(make("small", {}, lead), ` ${name(last.predicted)}`);
+    this.table.replaceChildren(
       bars(rows.slice(0, 20), `Scores by class${many ? ", the 20 highest" : ""}`), legend ?? "");
   }
 
