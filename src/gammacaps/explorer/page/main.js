@@ -29,10 +29,10 @@ function complain(words, again = null) {
 
 const failed = (error) => complain(error.message, () => refresh());
 
-// Asks every network anew; `live` while a stroke is being drawn.
-function refresh(live = false) {
+// Asks every network anew.
+function refresh() {
   showControls();
-  for (const network of networks) network.update(live);
+  for (const network of networks) network.update();
   panel.update();
 }
 
@@ -107,15 +107,26 @@ async function open(file) {
   }
 }
 
-let drawing = null;
+let asking = false, stale = false;
+
+// While a stroke is being drawn: the next question follows the last answer.
+async function follow() {
+  stale = asking;
+  if (asking) return;
+  asking = true;
+  showControls();
+  await Promise.all(networks.map((network) => network.update(true)));
+  asking = false;
+  if (stale) follow();
+}
 
 function drawn(ended) {
   state.image = { pixels: pad.pixels.slice() };
-  clearTimeout(drawing);
+  stale = false;
   if (ended) {
     remember();
     refresh();
-  } else drawing = setTimeout(() => refresh(true), 40);
+  } else follow();
 }
 
 async function showSamples() {

@@ -32,24 +32,29 @@ export class Network {
   // Asks anew; `live` is while a stroke is being drawn, when no attack is made.
   async update(live = false) {
     const signal = this.latest.next();
+    this.hooks.progress(this.place, null); // of what has become stale
     if (!state.image) return this.empty();
     const attacking = state.eps > 0 && !live;
     this.element.classList.add("busy");
     try {
+      // A new image is parsed first, since an attack may take its time.
+      if (!attacking || this.image !== state.image) {
+        const found = await post("/api/parse", this.question(), signal);
+        this.answer = { ...found, sides: [found] };
+        this.image = state.image;
+        this.show();
+        this.hooks.answered(this);
+      }
       if (attacking) {
         const body = { ...this.question(), attack: this.kind(), eps: state.eps };
         if (state.target !== null && this.kind() !== "noise") body.target = state.target;
         this.hooks.progress(this.place, 0, 0);
         const found = await follow("/api/attack", body, signal, (done, of) => this.hooks.progress(this.place, done, of));
         this.answer = { ...found, sides: [found.clean, found.attacked] };
-      } else {
-        const found = await post("/api/parse", this.question(), signal);
-        this.answer = { ...found, sides: [found] };
+        this.show();
+        this.hooks.answered(this);
       }
-      if (signal.aborted) return;
       this.element.classList.remove("busy");
-      this.show();
-      this.hooks.answered(this);
     } catch (error) {
       if (error.name === "AbortError") return;
       this.element.classList.remove("busy");

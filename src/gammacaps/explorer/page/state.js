@@ -34,8 +34,12 @@ async function packed(pixels) {
   return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-const unpacked = (words) =>
-  throughStream(fromBase64(words.replaceAll("-", "+").replaceAll("_", "/")), new DecompressionStream("deflate-raw"));
+// No image packs to more than it is, so a longer address is none of ours.
+async function unpacked(words, bytes) {
+  if (words.length > 1.4 * bytes + 100) throw new Error("too long");
+  const letters = words.replaceAll("-", "+").replaceAll("_", "/");
+  return throughStream(fromBase64(letters), new DecompressionStream("deflate-raw"));
+}
 
 export async function address() {
   const parts = new URLSearchParams();
@@ -71,7 +75,7 @@ export async function recall(bytes) {
   const found = structuredClone(START);
   if (isWhole(parts.get("sample"))) found.image = { sample: Number(parts.get("sample")) };
   if (parts.has("pixels")) {
-    const pixels = await unpacked(parts.get("pixels")).catch(() => null);
+    const pixels = await unpacked(parts.get("pixels"), bytes).catch(() => null);
     if (pixels?.length === bytes) found.image = { pixels };
   }
   if (within(parts.get("eps"), 0, 1)) found.eps = Number(parts.get("eps"));
