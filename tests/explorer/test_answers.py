@@ -47,6 +47,12 @@ def test_a_parse_is_the_library_s_tree_with_a_drawing_for_each_iteration(network
     assert {f"{node.layer}.{node.index}" for node in tree.nodes} <= named
 
 
+def test_the_last_iteration_alone_is_the_same_tree(networks):
+    whole, last = (answers.parse(read_parse({**SAMPLE, "last": only}, networks), networks[0]) for only in (False, True))
+    assert [len(each["drawings"][0]) for each in (whole, last)] == [3, 1]
+    assert last["tree"] == {**whole["tree"], "iteration": None}
+
+
 def test_all_capsules_are_drawn_if_asked(networks):
     answer = answers.parse(read_parse({**SAMPLE, "tau": 0.5, "all": True}, networks), networks[0])
     assert answer["drawings"][0][-1].count("data-capsule") == 32 + 6 + 10

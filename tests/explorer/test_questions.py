@@ -43,6 +43,7 @@ def test_pixels_are_the_network_s_own_bytes(networks):
         ({**SAMPLE, "tau": 1}, "tau must be a number from 0 to 0.99, not 1"),
         ({**SAMPLE, "tau": float("nan")}, "tau must be a number"),
         ({**SAMPLE, "all": 1}, "all must be true or false"),
+        ({**SAMPLE, "last": None}, "last must be true or false, not None"),
         ({**SAMPLE, "off": [3]}, "off must be a list of pairs"),
         ({**SAMPLE, "off": [[1, 3]] * 65}, "at most 64"),
         ({**SAMPLE, "off": [[1, 6]]}, "capsule must be a whole number from 0 to 5, not 6"),

@@ -15,7 +15,7 @@ from gammacaps.explain.draw.figure import tell_difference
 from gammacaps.explain.examples import features
 from gammacaps.explain.off import without
 from gammacaps.explain.pictures import image_png, plain
-from gammacaps.explain.tree import ParseTree, difference, routing_trees
+from gammacaps.explain.tree import difference, parse_tree, routing_trees
 from gammacaps.explorer import questions
 from gammacaps.explorer.drawing import draw_trees
 from gammacaps.explorer.networks import Network
@@ -37,7 +37,8 @@ def parse(asked: questions.Parse, network: Network) -> dict[str, Any]:
     if asked.off:
         answer["before"] = judged(scores_of(network.model, image))
     if network.trees:
-        trees = trees_of(asked, network, model, image)
+        how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
+        trees = [parse_tree(model, image, **how)] if asked.last else routing_trees(model, image, **how)
         answer["drawings"] = draw_trees([trees], show_all=asked.all)
         answer["tree"] = trees[-1].to_json()
     return answer
@@ -62,7 +63,8 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
         },
     }
     if network.trees:
-        trees = [trees_of(asked, network, model, x) for x in (image, attacked)]
+        how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
+        trees = [routing_trees(model, x, **how) for x in (image, attacked)]
         found = difference(trees[0][-1], trees[1][-1])
         answer["drawings"] = draw_trees(trees, show_all=asked.all)
         answer["clean"]["tree"], answer["attacked"]["tree"] = (each[-1].to_json() for each in trees)
@@ -203,10 +205,6 @@ def described(network: Network) -> dict[str, Any]:
 
 def with_off(asked: questions.Parse, network: Network) -> Model:
     return without(network.capsules, asked.off) if asked.off else network.model
-
-
-def trees_of(asked: questions.Parse, network: Network, model: Model, image: Tensor) -> list[ParseTree]:
-    return routing_trees(model, image, tau=asked.tau, class_names=network.class_names)
 
 
 @torch.no_grad()

@@ -29,6 +29,7 @@ class Parse:
     tau: float = TAU
     all: bool = False  # also draw capsules that are neither active nor chosen
     off: tuple[tuple[int, int], ...] = ()  # layer and capsule
+    last: bool = False  # draw routing's last iteration alone, which is quicker
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Activate:
 
 
 def read_parse(body: Any, networks: Sequence[Network]) -> Parse:
-    fields = known(body, ("network", "image", "tau", "all", "off"))
-    return Parse(**_parse_fields(fields, networks))
+    fields = known(body, ("network", "image", "tau", "all", "off", "last"))
+    return Parse(**_parse_fields(fields, networks), last=truth("last", fields.get("last", False)))
 
 
 def read_attack(body: Any, networks: Sequence[Network]) -> Attack:
@@ -130,6 +131,12 @@ def number(name: str, value: Any, low: float, high: float) -> float:
     return float(value)
 
 
+def truth(name: str, value: Any) -> bool:
+    if type(value) is not bool:
+        raise InputError(f"{name} must be true or false, not {shortened(value)}.")
+    return value
+
+
 def shortened(value: Any) -> str:
     words = repr(value)
     return words if len(words) <= 40 else words[:39] + "…"
@@ -142,8 +149,7 @@ def _parse_fields(fields: dict[str, Any], networks: Sequence[Network]) -> dict[s
         raise InputError('Which image? Give {"image": {"sample": 0}} or its pixels.')
     image_of(fields["image"], network)
     tau = number("tau", fields.get("tau", TAU), 0, 0.99)
-    if type(fields.get("all", False)) is not bool:
-        raise InputError(f"all must be true or false, not {shortened(fields['all'])}.")
+    show_all = truth("all", fields.get("all", False))
     off = fields.get("off", [])
     if not isinstance(off, list) or len(off) > MOST_OFF:
         raise InputError(f"off must be a list of at most {MOST_OFF} pairs of layer and capsule.")
@@ -154,4 +160,4 @@ def _parse_fields(fields: dict[str, Any], networks: Sequence[Network]) -> dict[s
         if layer == len(network.counts) - 1:
             raise InputError("Class capsules can't be switched off: there is no layer above them.")
     pairs = tuple(sorted({(layer, capsule) for layer, capsule in off}))
-    return {"network": place, "image": fields["image"], "tau": tau, "all": fields.get("all", False), "off": pairs}
+    return {"network": place, "image": fields["image"], "tau": tau, "all": show_all, "off": pairs}

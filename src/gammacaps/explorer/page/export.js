@@ -77,6 +77,14 @@ async function figures(networks, panel) {
   return JSON.stringify({ format: 1, address: location.origin + "/" + (await address()), view, networks: plain, capsule: panel.data ?? null }, null, 1);
 }
 
+function attackInWords() {
+  const [heading, words] = ["h2", "p"].map((tag) => document.createElement(tag));
+  const chosen = (id) => document.getElementById(id).selectedOptions[0].textContent;
+  heading.textContent = "The attack";
+  words.textContent = `By ${chosen("attack-kind")}, towards ${chosen("target")}; each pixel may change by ${state.eps}.`;
+  return [heading, words];
+}
+
 async function standalone() {
   const styles = await Promise.all(["report.css", "explorer.css"].map(async (name) => (await fetch(`/page/${name}`)).text()));
   const copy = document.documentElement.cloneNode(true);
@@ -87,7 +95,10 @@ async function standalone() {
   picture.id = "pad";
   pad.replaceWith(picture);
   copy.querySelectorAll("script, link, noscript, button, select, input, .menu, .hint, .progress, #pick, .skip, .tau, .check, .alert, #steps, .readout").forEach((each) => each.remove());
-  copy.querySelectorAll(".pad + .tools, #attack .choices").forEach((each) => each.remove());
+  copy.querySelectorAll(".pad + .tools").forEach((each) => each.remove());
+  if (state.eps > 0) copy.querySelector("#attack").replaceChildren(...attackInWords());
+  else copy.querySelector(".middle").remove();
+  if (!state.capsule) copy.querySelector("#capsule").remove();
   copy.querySelectorAll("[data-capsule]").forEach((each) => ["role", "tabindex", "aria-pressed"].forEach((name) => each.removeAttribute(name)));
   copy.querySelector("footer p").textContent = "A view of the gammacaps explorer, kept as one file.";
   const policy = document.createElement("meta");

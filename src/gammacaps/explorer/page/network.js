@@ -39,7 +39,8 @@ export class Network {
     try {
       // A new image is parsed first, since an attack may take its time.
       if (!attacking || this.image !== state.image) {
-        const found = await post("/api/parse", this.question(), signal);
+        const body = live ? { ...this.question(), last: true } : this.question();
+        const found = await post("/api/parse", body, signal);
         this.answer = { ...found, sides: [found] };
         this.image = state.image;
         this.show();
