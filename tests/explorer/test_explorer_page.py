@@ -84,6 +84,19 @@ def shown_scores(page, place=0):
     return [float(figure.split()[-1]) for figure in figures]
 
 
+def settled(page):
+    """Waits until every network has answered what was asked last."""
+    page.wait_for_selector("#networks:not(:has(.busy))")
+
+
+def until(page, condition):
+    for _ in range(200):
+        if condition():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("it never came to that")
+
+
 def set_slider(page, name, value):
     page.locator(f"#{name}").evaluate(
         "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input')); "
@@ -112,13 +125,14 @@ def test_drawing_changes_the_answer_and_the_pad_is_what_the_network_gets(opened,
     page, watch = opened(alone)
     page.locator("#clear").click()
     assert pad_pixels(page).max() == 0
+    settled(page)
     before = shown_scores(page)
     with page.expect_response("**/api/parse"):
         drag(page, (0.3, 0.2), (0.7, 0.25), (0.45, 0.8))
     drawn = pad_pixels(page)
     assert drawn.max() == 255
     assert 30 < (drawn > 100).sum() < 200  # a thick line, not a blot
-    page.wait_for_timeout(300)
+    settled(page)
     body = {"image": {"pixels": base64.b64encode(drawn.tobytes()).decode()}}
     answer = asked(int(alone.split(":")[2][:-1]), "/api/parse", body)
     assert shown_scores(page) == pytest.approx(answer["scores"], abs=0.006)
@@ -154,7 +168,7 @@ def test_an_image_can_be_picked_and_a_file_opened(opened, alone, networks, tmp_p
     page.locator("#samples button[aria-label$=Bag]").nth(2).click()
     number = int(re.search(r"sample=(\d+)", page.url)[1])
     assert networks[0].labels[number] == 8
-    page.wait_for_timeout(300)
+    settled(page)
     assert np.array_equal(pad_pixels(page), (networks[0].images[number, 0] * 255).round().byte().numpy())
     Image.new("RGB", (300, 200), (255, 255, 255)).save(tmp_path / "white.jpg")
     page.locator("#file").set_input_files(tmp_path / "white.jpg")
@@ -182,14 +196,12 @@ def test_routing_s_iterations_can_be_stepped_through(opened, alone):
 def test_only_active_capsules_are_shown_unless_asked(opened, alone):
     page, _ = opened(alone)
     some = page.locator(".tree [data-capsule]").count()
-    with page.expect_response("**/api/parse"):
-        set_slider(page, "tau", 0.5)
-    page.wait_for_timeout(200)
+    set_slider(page, "tau", 0.5)
+    settled(page)
     fewer = page.locator(".tree [data-capsule]").count()
     assert fewer < some
-    with page.expect_response("**/api/parse"):
-        page.locator("#all").check()
-    page.wait_for_timeout(200)
+    page.locator("#all").check()
+    settled(page)
     assert page.locator(".tree [data-capsule]").count() == 32 + 6 + 10
 
 
@@ -216,9 +228,10 @@ def test_an_attack_shows_both_trees_three_images_and_what_changed(opened, alone)
 
 
 def test_a_slow_attack_shows_its_progress_and_can_be_stopped(opened, alone, monkeypatch):
-    ended = []
+    begun, ended = [], []
 
     def slow(asked, network, tick):
+        begun.append(1)
         try:
             for k in range(4000):
                 tick(k, 4000)
@@ -237,11 +250,7 @@ def test_a_slow_attack_shows_its_progress_and_can_be_stopped(opened, alone, monk
     set_slider(page, "eps", 0.38)
     page.locator("#stop").click()
     assert page.locator("#progress").is_hidden()
-    for _ in range(100):
-        if len(ended) >= 2:
-            break
-        page.wait_for_timeout(50)
-    assert ended  # what was stopped does not go on
+    until(page, lambda: len(ended) == len(begun))  # what was stopped does not go on
 
 
 def test_a_capsule_can_be_clicked_read_and_switched_off(opened, alone, networks):
@@ -297,7 +306,7 @@ def test_an_address_gives_the_same_view_again(opened, alone, drawn):
     set_slider(page, "eps", 0.15)
     page.wait_for_selector(".shots")
     page.locator("#target").select_option("Bag")
-    page.wait_for_timeout(800)
+    settled(page)
     page.locator('.tree [data-capsule^="1."]').first.click()
     page.wait_for_url("**capsule=*")
     page.locator('[data-step="2"]').click()
@@ -305,15 +314,16 @@ def test_an_address_gives_the_same_view_again(opened, alone, drawn):
     again, _ = opened(page.url)
     again.wait_for_selector(".shots")
     again.wait_for_selector(".generated img")
+    settled(again)
     assert again.url == view[3]
     assert np.array_equal(pad_pixels(again), view[0])
     assert shown_scores(again) == view[1]
     assert again.locator(".tree").last.inner_html() == view[2]
     assert again.locator("#eps-value").inner_text() == "0.15"
     again.locator("#clear").click()
+    assert pad_pixels(again).max() == 0
     again.go_back()
-    again.wait_for_timeout(800)
-    assert np.array_equal(pad_pixels(again), view[0])
+    until(again, lambda: np.array_equal(pad_pixels(again), view[0]))
 
 
 def test_an_address_that_makes_no_sense_still_shows_the_page(opened, alone):

@@ -18,13 +18,14 @@ from gammacaps.explain.pictures import image_png, plain
 from gammacaps.explain.tree import difference, parse_tree, routing_trees
 from gammacaps.explorer import questions
 from gammacaps.explorer.drawing import draw_trees
-from gammacaps.explorer.networks import Network
+from gammacaps.explorer.networks import TAU, Network
 from gammacaps.models import CapsuleModel, Model
 from gammacaps.models.twin import twin
 
 Tick = Callable[[int, int], None]  # passes done and passes in all; raises where nobody waits any more
 SEED = 0
 PGD_STEPS, DRAWS = 40, 20
+EXAMPLES = 8  # real images shown for a capsule
 # A price on brightness leaves dark what a class capsule does not look at, as in the report.
 CLASS_PENALTY = 1e-4
 
@@ -126,25 +127,17 @@ def activated(asked: questions.Activate, network: Network, tick: Tick) -> dict[s
 def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
     """Real images that activate a capsule most, the classes it serves, and what the audit says of it."""
     answer: dict[str, Any] = {"examples": [], "serves": None, "audit": audited(network, layer, index)}
-    if not network.missing:
-        most = network.strongest(layer)
-        places = most.indices[index].tolist()
-        answer["examples"] = [
-            {
-                "sample": place,
-                "png": data_url(network.images[place]),
-                "activation": round(length, 4),
-                "label": int(network.labels[place]),
-            }
-            for place, length in zip(places, most.activations[index].tolist(), strict=True)
-        ]
-        served = network.served(layer)
-        answer["serves"] = {
-            "tau": served.tau,
-            "classes": served.classes,
-            "active": plain(served.active[index]),
-            "serves": served.serves[index],
-        }
+    if network.missing:
+        return answer
+    lengths, labels = network.lengths[layer][:, index], network.labels.cpu()  # M
+    for place in lengths.argsort(descending=True, stable=True)[:EXAMPLES].tolist():
+        png, length = data_url(network.images[place]), round(lengths[place].item(), 4)
+        answer["examples"].append({"sample": place, "png": png, "activation": length, "label": int(labels[place])})
+    classes = labels.unique().tolist()
+    active = torch.stack([(lengths[labels == k] > TAU).float().mean() for k in classes])
+    order = active.argsort(descending=True, stable=True).tolist()
+    served = [classes[place] for place in order if active[place] >= 0.5]
+    answer["serves"] = {"tau": TAU, "classes": classes, "active": plain(active), "serves": served}
     return answer
 
 

@@ -15,7 +15,7 @@ from gammacaps.data import MINI, DataSet, find, load_set
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
-from gammacaps.explain.examples import Served, Strongest, classes_served, strongest
+from gammacaps.explain.maps import BATCH
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.models import CapsuleModel, Model, load
 from gammacaps.models.stored import read_config
@@ -24,7 +24,6 @@ from gammacaps.report.collect import depends_on_neighbours, figures_of
 SHIPPED = "gammacaps.models.shipped"
 USUAL = "fashion-mini"  # shown where no run is named
 IMAGES = 500  # of the test set, balanced over the classes, to pick from
-EXAMPLES = 8  # of these, that activate a capsule most
 TAU = 0.1
 EPS = 0.1  # where the run does not say what it was trained at
 
@@ -56,16 +55,12 @@ class Network:
         training = self.stored.get("train", {})
         return float(training.get("eps") or EPS) if training.get("robust") else EPS
 
-    @functools.cache  # noqa: B019  a network lives as long as the page
-    def strongest(self, layer: int) -> Strongest:
-        """The images that activate each capsule of a layer most, from one pass over all of them."""
-        return strongest(self.capsules, self.images, layer, count=min(EXAMPLES, len(self.images)))
-
-    @functools.cache  # noqa: B019
-    def served(self, layer: int) -> Served:
-        return classes_served(
-            self.capsules, self.images, self.labels, layer, tau=TAU, class_names=list(self.class_names)
-        )
+    @functools.cached_property
+    def lengths(self) -> list[Tensor]:
+        """The activations (M, I) of each layer's capsules by all images, from one pass at the first use."""
+        with torch.no_grad():
+            parts = [self.capsules.parse(part, couplings=False).activations for part in self.images.split(BATCH)]
+        return [torch.cat(layer).cpu() for layer in zip(*parts, strict=True)]
 
 
 def load_networks(names: Sequence[str], config: ExploreConfig) -> list[Network]:

@@ -261,7 +261,7 @@ async function start() {
   byId("title").textContent = facts.length > 1 ? `${first.name} and ${facts[1].name}, side by side` : `What does ${first.name} see?`;
   document.title = `${facts.map(({ name }) => name).join(" and ")} · gammacaps explorer`;
   byId("about").replaceChildren(...facts.flatMap((each, place) => [place ? make("br") : "", told(each)]));
-  byId("size").textContent = `${width} × ${height} pixels${channels === 3 ? " in colour" : ""}: exactly what the network gets.`;
+  byId("size").textContent = `${width} × ${height} pixels${channels === 3 ? " in colour" : ""}: what the network gets.`;
   byId("pick-class").append(make("option", { value: "" }, "every class"), ...first.class_names.map((name, place) => make("option", { value: place }, name)));
   const progress = progressBar();
   networks = facts.map((each, place) => new Network(place, each, facts.length > 1, { progress, failed, answered, choose }));
