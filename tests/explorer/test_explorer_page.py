@@ -15,13 +15,20 @@ from browser import Watch, faults
 from PIL import Image
 from serving import asked, make_run, serving
 
-from gammacaps.explorer import answers, server
+from gammacaps.explorer import answers, questions, server
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_networks
 
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 PICTURES = Path(__file__).parents[2] / "screenshots"  # kept to be looked at; git ignores it
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    """Generated inputs in no time."""
+    monkeypatch.setattr(questions, "STARTS", 2)
+    monkeypatch.setattr(questions, "STEPS", 5)
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,9 @@ function showControls() {
   byId("pad-hint").hidden = Boolean(state.image);
   byId("undo").disabled = pad.history.length === 0;
   for (const button of byId("samples").querySelectorAll("button")) {
-    button.setAttribute("aria-pressed", String(Number(button.dataset.sample) === state.image?.sample));
+    const chosen = Number(button.dataset.sample) === state.image?.sample;
+    button.setAttribute("aria-pressed", String(chosen));
+    if (chosen) within(byId("samples"), button);
   }
   const iterations = Math.max(...networks.map((network) => network.facts.iterations ?? 1));
   for (const button of byId("steps").querySelectorAll("[data-step]")) {
@@ -60,6 +62,12 @@ function showControls() {
     `${networks.length > 1 ? networks[capsule[0]].facts.name + ": " : ""}${networks[capsule[0]].tell(capsule)} ✕`));
   byId("off").hidden = chips.length === 0;
   byId("off").replaceChildren("Switched off:", ...chips);
+}
+
+// Scrolls a box, and nothing around it, until a part of it is in sight.
+function within(box, part) {
+  const [outer, inner] = [box, part].map((each) => each.getBoundingClientRect());
+  if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - 4;
 }
 
 function choose(capsule) {
