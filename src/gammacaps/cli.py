@@ -16,6 +16,7 @@ from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.explorer.config import ExploreConfig
 from gammacaps.launch import launch
 from gammacaps.names import VECTOR_PRESETS
 from gammacaps.paper.config import Part, ReproduceConfig
@@ -78,6 +79,15 @@ class Report:
     run: tyro.conf.Positional[Path]
     """The run's folder, or a shipped network's name."""
     report: ReportConfig = field(default_factory=ReportConfig)
+
+
+@dataclass(frozen=True)
+class Explore:
+    """Open a page to play with a network: draw, attack, click its capsules, or set two side by side."""
+
+    runs: tyro.conf.Positional[tuple[str, ...]] = ()
+    """A run's folder or the name of shipped weights; two to set side by side; without one, a shipped network."""
+    explore: ExploreConfig = field(default_factory=ExploreConfig)
 
 
 @dataclass(frozen=True)
@@ -240,6 +250,12 @@ def report(options: Report) -> None:
     print(f"Open in a browser: {report_run(run, options.report)}")
 
 
+def explore(options: Explore) -> None:
+    from gammacaps.explorer.run import explore
+
+    explore(options.runs, options.explore)
+
+
 def reproduce(options: Reproduce) -> None:
     from gammacaps.paper.run import reproduce as make
 
@@ -318,6 +334,7 @@ VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
     "audit": (Audit, audit),
     "explain": (Explain, explain),
     "report": (Report, report),
+    "explore": (Explore, explore),
     "reproduce": (Reproduce, reproduce),
     "export": (Export, export),
     "data": (Data, data),

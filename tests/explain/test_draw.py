@@ -236,7 +236,7 @@ def test_pictures_in_a_pair_keep_their_marks():
     svg = draw_pair(clean, attacked, pictures=pictures)
     assert [text.text for text in parts(svg, "text")].count("new") == 1  # hidden 0
     root = ET.fromstring(svg)
-    neutral = [r for r in root.find(SVG + "g").findall(SVG + "rect") if r.get("stroke") == "currentColor"]
+    neutral = [r for r in root.find(SVG + "g[@transform]").iter(SVG + "rect") if r.get("stroke") == "currentColor"]
     assert len(neutral) == 4 + 1  # the cells, and the line around hidden 2
 
 
@@ -245,16 +245,26 @@ def test_a_capsule_stands_at_the_same_spot_in_both_trees():
     clean, attacked = parse_trees(model, torch.rand(2, 1, 28, 28), tau=0.3)
     assert any(layer.appeared or layer.vanished for layer in difference(clean, attacked).layers)
     root = ET.fromstring(draw_pair(clean, attacked))
-    (right,) = root.findall(SVG + "g")
+    (right,) = root.findall(SVG + "g[@transform]")
     spots = []
     for side in (root, right):
         found = {}
-        for c in side.findall(SVG + "circle"):
+        for c in side.findall(f"{SVG}g[@data-capsule]/{SVG}circle"):
             found[c.find(SVG + "title").text.split(":")[0]] = (c.get("cx"), c.get("cy"))
         spots.append(found)
     both = spots[0].keys() & spots[1].keys()
     assert len(both) > 10
     assert all(spots[0][name] == spots[1][name] for name in both)
+
+
+def test_capsules_and_edges_are_named_for_a_page_to_act_on():
+    root = ET.fromstring(draw(tree_of(PRIMARY, HIDDEN)))
+    named = {g.get("data-capsule"): g.find(SVG + "circle") for g in root.iter(SVG + "g")}
+    assert set(named) == {"0.0", "0.1", "0.2", "0.6", "0.7", "1.1", "1.2", "1.3", "2.0", "2.1", "2.2"}
+    assert named["1.2"].find(SVG + "title").text.startswith("hidden 1 capsule 2:")
+    edges = [(p.get("data-from"), p.get("data-to")) for p in root.iter(SVG + "path") if p.get("data-from")]
+    assert edges[0] == ("0.0 0.1", "1.1")
+    assert ("1.2", "2.1") in edges
 
 
 def test_a_drawing_is_the_same_each_time():

@@ -1,11 +1,11 @@
 """The vote attack on capsule networks (Gu, Wu and Tresp, 2021): a surrogate whose routing is the mean of the votes."""
 
-import copy
 import dataclasses
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.errors import InputError
 from gammacaps.models import CapsuleModel, GammaCapsNet, MatrixCapsNet
+from gammacaps.models.twin import twin
 from gammacaps.nn import MatrixCapsules, RoutedCapsules
 
 
@@ -18,8 +18,7 @@ def vote_surrogate(model: Classifier) -> CapsuleModel:
     """
     if not isinstance(model, GammaCapsNet | MatrixCapsNet):
         raise InputError(f"A {type(model).__name__} has no votes: the vote attack takes a capsule network.")
-    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    surrogate = copy.deepcopy(model, shared)
+    surrogate = twin(model)
     surrogate.config = dataclasses.replace(model.config, iterations=1)
     for layer in surrogate.routed:
         assert isinstance(layer, RoutedCapsules | MatrixCapsules)

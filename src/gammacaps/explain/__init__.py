@@ -6,6 +6,7 @@ from gammacaps.explain.examples import classes_served, features, strongest
 from gammacaps.explain.filters import first_filters
 from gammacaps.explain.maps import activation_map, class_map, confusion_map, coupling_map
 from gammacaps.explain.nothing import none_of_the_above
+from gammacaps.explain.off import without
 from gammacaps.explain.reconstruct import reconstruct
 from gammacaps.explain.tree import Difference, ParseTree, difference, parse_tree, parse_trees, routing_trees
 
@@ -32,4 +33,5 @@ __all__ = [
     "reconstruct",
     "routing_trees",
     "strongest",
+    "without",
 ]

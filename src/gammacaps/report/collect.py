@@ -137,7 +137,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         first = torch.stack([images[labels == k][0] for k in present])
         generated = [capsules["class"][k].generated for k in present]
         reconstruction = reconstruct(model, first, torch.tensor(present), generated=generated, class_names=names)
-    results, audit = (_if_there(run / name) for name in ("results.json", "audit.json"))
+    results, audit = (figures_of(run / name) for name in ("results.json", "audit.json"))
     confusion = confusion_map(results["confusion"], results["class_names"]) if results else None
     _say("Looking at what it makes of noise ...")
     others = _others(model, config)
@@ -255,7 +255,7 @@ def _one_of_each(data: DataSet) -> Tensor:
     return images
 
 
-def _if_there(path: Path) -> dict[str, Any] | None:
+def figures_of(path: Path) -> dict[str, Any] | None:
     """A file of figures, if the run has one; what is not of the kind that this version writes is refused."""
     if not path.exists():
         return None

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gammacaps.explain.draw.layout import Column
 from gammacaps.explain.draw.paths import Colours, leads_to
-from gammacaps.explain.draw.svg import NEUTRAL, ON_STRONG, Point, picture, tag, words
+from gammacaps.explain.draw.svg import NEUTRAL, ON_STRONG, Point, name_of, picture, tag, words
 from gammacaps.explain.tree import Difference, Node, ParseTree
 
 Pictures = Mapping[tuple[int, int], Tensor]  # of a capsule by its layer and its index: C H W in [0, 1]
@@ -40,13 +40,14 @@ def draw_capsules(
         hover = tell_node(tree, l, capsule, nodes.get(capsule)) + (f", {mark}" if mark else "")
         image = pictures.get((l, capsule))
         if mark == "vanished":
-            yield cross(spot, column, hover)
+            drawn = cross(spot, column, hover)
         elif column.cell:
-            yield dot(spot, column.radius, colour, strength, active, mark, hover)
+            drawn = dot(spot, column.radius, colour, strength, active, mark, hover)
         elif image is not None:
-            yield framed(spot, column.radius, colour, strength, active, mark, image, hover)
+            drawn = framed(spot, column.radius, colour, strength, active, mark, image, hover)
         else:
-            yield disc(spot, column.radius, colour, strength, active, mark, str(capsule), hover)
+            drawn = disc(spot, column.radius, colour, strength, active, mark, str(capsule), hover)
+        yield tag("g", drawn, data_capsule=name_of(l, capsule))
 
 
 def tell_node(tree: ParseTree, l: int, capsule: int, node: Node | None) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gammacaps.explain.draw.layout import Layout
-from gammacaps.explain.draw.svg import NEUTRAL, Point, curve
+from gammacaps.explain.draw.svg import NEUTRAL, Point, curve, name_of
 from gammacaps.explain.tree import ParseTree
 
 Colours = Mapping[int | None, str]  # of what leads to a class; None: of what leads to none
@@ -76,6 +76,8 @@ def draw_edges(tree: ParseTree, l: int, layout: Layout, colours: Colours, heavie
             bundle.start,
             bundle.end,
             hover=tell_bundle(tree, l, bundle),
+            data_from=" ".join(name_of(l, capsule) for capsule in bundle.capsules),
+            data_to=" ".join(name_of(l + 1, parent) for parent in bundle.parents),
             stroke=colours[bundle.goal],
             stroke_opacity=0.45 if lower.cell else 0.75,
             stroke_width=max(0.5, WIDEST * bundle.mass / heaviest),

@@ -32,6 +32,11 @@ def tag(name: str, *inside: str, hover: str = "", **attributes: Any) -> str:
     return f"<{name}{words}>{content}</{name}>" if content else f"<{name}{words}/>"
 
 
+def name_of(l: int, capsule: int) -> str:
+    """How a drawing names a capsule and the ends of an edge, for a page that acts on them: layer.capsule."""
+    return f"{l}.{capsule}"
+
+
 def shown(value: object) -> str:
     """A value of an attribute, numbers no longer than can be seen."""
     return f"{round(value, 1 if abs(value) >= 10 else 2):g}" if isinstance(value, float) else escape(str(value))
@@ -65,10 +70,14 @@ def picture(
     return tag("image", hover=hover, x=x, y=y, width=size, height=size, style=style, **attributes, href=link)
 
 
-def drawing(width: float, height: float, alternative: str, *inside: str) -> str:
-    """The whole, as wide as its place allows; `alternative` tells in words what it shows."""
+def drawing(width: float, height: float, alternative: str, *inside: str, left: float = 0.0, role: str = "img") -> str:
+    """The whole from `left` on, as wide as its place allows; `alternative` tells in words what it shows.
+
+    The role "group" is for a page in which parts of the drawing can be chosen.
+    """
+    box = " ".join(map(shown, (left, 0, width - left, height)))
     opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {shown(width)} {shown(height)}" width="{shown(width)}" '
-        f'style="max-width:100%;height:auto" font-family="{FONT}" role="img" aria-label="{escape(alternative)}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{shown(width - left)}" '
+        f'style="max-width:100%;height:auto" font-family="{FONT}" role="{role}" aria-label="{escape(alternative)}">'
     )
     return opening + ALONE + "".join(inside) + "</svg>"

@@ -1,0 +1,236 @@
+"""What the page is told: an image's tree, an attack on it, a capsule and what activates it. Plain values all of it."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gammacaps.attacks import fgsm, noise, pgd, vote_surrogate
+from gammacaps.data.split import rank_in_class
+from gammacaps.explain.activate import activate
+from gammacaps.explain.draw.figure import tell_difference
+from gammacaps.explain.examples import features
+from gammacaps.explain.off import without
+from gammacaps.explain.pictures import image_png, plain
+from gammacaps.explain.tree import difference, parse_tree, routing_trees
+from gammacaps.explorer import questions
+from gammacaps.explorer.drawing import draw_trees
+from gammacaps.explorer.networks import TAU, Network
+from gammacaps.models import CapsuleModel, Model
+from gammacaps.models.twin import twin
+
+Tick = Callable[[int, int], None]  # passes done and passes in all; raises where nobody waits any more
+SEED = 0
+PGD_STEPS, DRAWS = 40, 20
+EXAMPLES = 8  # real images shown for a capsule
+# A price on brightness leaves dark what a class capsule does not look at, as in the report.
+CLASS_PENALTY = 1e-4
+
+
+def parse(asked: questions.Parse, network: Network) -> dict[str, Any]:
+    """The tree by each of routing's iterations, its drawings, and with capsules off the scores before."""
+    image = questions.image_of(asked.image, network)
+    model = with_off(asked, network)
+    answer: dict[str, Any] = {**shown(image), **judged(scores_of(model, image))}
+    if asked.off:
+        answer["before"] = judged(scores_of(network.model, image))
+    if network.trees:
+        how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
+        trees = [parse_tree(model, image, **how)] if asked.last else routing_trees(model, image, **how)
+        answer["drawings"] = draw_trees([trees], show_all=asked.all)
+        answer["tree"] = trees[-1].to_json()
+    return answer
+
+
+def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, Any]:
+    """Both trees, the changed image and what changed. The class that the network gives the clean image is attacked."""
+    image = questions.image_of(asked.image, network)
+    model = with_off(asked, network)
+    clean = judged(scores_of(model, image))
+    attacked = attacked_image(asked, model, image, clean["predicted"], tick)
+    answer: dict[str, Any] = {
+        "eps": asked.eps,
+        "attack": asked.attack,
+        "clean": {**shown(image), **clean},
+        "attacked": {**shown(attacked), **judged(scores_of(model, attacked))},
+        "difference": {
+            # Unchanged is mid-grey, a change by eps black or white.
+            "png": data_url(((attacked - image) / (2 * max(asked.eps, 1e-6)) + 0.5).clamp(0, 1)),
+            "magnified": round(1 / (2 * asked.eps), 1) if asked.eps else None,
+            "largest": round((attacked - image).abs().max().item(), 4),
+        },
+    }
+    if network.trees:
+        how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
+        trees = [routing_trees(model, x, **how) for x in (image, attacked)]
+        found = difference(trees[0][-1], trees[1][-1])
+        answer["drawings"] = draw_trees(trees, show_all=asked.all)
+        answer["clean"]["tree"], answer["attacked"]["tree"] = (each[-1].to_json() for each in trees)
+        answer["changed"] = found.to_json()
+        answer["words"] = tell_difference(trees[0][-1], found)
+    return answer
+
+
+def attacked_image(
+    asked: questions.Attack, model: Model, image: Float[Tensor, "C H W"], label: int, tick: Tick
+) -> Float[Tensor, "C H W"]:
+    images, labels = image.unsqueeze(0), torch.tensor([label], device=image.device)
+    targets = None if asked.target is None else torch.tensor([asked.target], device=image.device)
+    generator = torch.Generator(image.device).manual_seed(SEED)
+    if asked.eps == 0:
+        return image
+    if asked.attack == "noise":
+        told = counted(model, tick, DRAWS + 1)  # one pass before the draws
+        return noise(told.forward, images, labels, eps=asked.eps, draws=DRAWS, generator=generator)[0]
+    if asked.attack == "fgsm":
+        return fgsm(counted(model, tick, 1).forward, images, labels, eps=asked.eps, targets=targets)[0]
+    victim = vote_surrogate(model) if asked.attack == "vote" else model
+    return pgd(
+        # A function and no network, since the kernels for networks on a GPU know nothing of capsules switched off.
+        counted(victim, tick, PGD_STEPS).forward,
+        images,
+        labels,
+        eps=asked.eps,
+        step=asked.eps / 10,
+        steps=PGD_STEPS,
+        targets=targets,
+        generator=generator,
+    )[0]
+
+
+def activated(asked: questions.Activate, network: Network, tick: Tick) -> dict[str, Any]:
+    """An input generated for a capsule, the length it reached and what the network takes it for."""
+    top = asked.layer == len(network.counts) - 1
+    made = activate(
+        counted(network.capsules, tick, asked.steps),
+        asked.layer,
+        asked.capsule,
+        starts=asked.starts,
+        steps=asked.steps,
+        best=min(5, asked.starts),
+        penalty=CLASS_PENALTY if top else None,
+        seed=SEED,
+    )
+    return {
+        "png": data_url(made.image),
+        "activation": round(made.activation, 4),
+        **judged(made.scores),
+        "features": features(made).to_json(),
+        "starts": asked.starts,
+        "steps": asked.steps,
+    }
+
+
+def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
+    """Real images that activate a capsule most, the classes it serves, and what the audit says of it."""
+    answer: dict[str, Any] = {"examples": [], "serves": None, "audit": audited(network, layer, index)}
+    if network.missing:
+        return answer
+    lengths, labels = network.lengths[layer][:, index], network.labels.cpu()  # M
+    for place in lengths.argsort(descending=True, stable=True)[:EXAMPLES].tolist():
+        png, length = data_url(network.images[place]), round(lengths[place].item(), 4)
+        answer["examples"].append({"sample": place, "png": png, "activation": length, "label": int(labels[place])})
+    classes = labels.unique().tolist()
+    active = torch.stack([(lengths[labels == k] > TAU).float().mean() for k in classes])
+    order = active.argsort(descending=True, stable=True).tolist()
+    served = [classes[place] for place in order if active[place] >= 0.5]
+    answer["serves"] = {"tau": TAU, "classes": classes, "active": plain(active), "serves": served}
+    return answer
+
+
+def audited(network: Network, layer: int, index: int) -> dict[str, Any] | None:
+    """A capsule's row of audit.json, where there is one."""
+    name = network.capsules.layers[layer]
+    for found in (network.audit or {}).get("layers", ()):
+        if found["layer"] == name:
+            for row in found["capsules"]:
+                if row["capsule"] == index:
+                    assert network.audit is not None
+                    return {"tau": network.audit["tau"], "eps": network.audit["eps"], **row}
+    return None
+
+
+def samples(network: Network, label: int | None, first: int, count: int) -> dict[str, Any]:
+    """Images to pick from, those of one class or by turns of every class."""
+    labels = network.labels.tolist()
+    rank = rank_in_class(network.labels.cpu().numpy())
+    places = [place for place, k in enumerate(labels) if label in (None, k)]
+    places.sort(key=lambda place: (rank[place], labels[place]))
+    chosen = places[first : first + count]
+    return {
+        "missing": network.missing,
+        "source": network.source,
+        "total": len(places),
+        "samples": [{"sample": p, "label": labels[p], "png": data_url(network.images[p])} for p in chosen],
+    }
+
+
+def described(network: Network) -> dict[str, Any]:
+    """What the page says of a network before anything is asked."""
+    model, training = network.model, network.stored.get("train", {})
+    found: dict[str, Any] = {
+        "name": network.name,
+        "architecture": model.architecture,
+        "routing": getattr(model.config, "routing", "em" if model.architecture == "matrix" else None),
+        "iterations": getattr(model.config, "iterations", None),
+        "image_shape": list(model.config.image_shape),
+        "class_names": list(network.class_names),
+        "weights": sum(p.numel() for p in model.parameters()),
+        "trees": network.trees,
+        "trained_on": training.get("data"),
+        "under_attack": training.get("robust"),
+        "eps": network.eps,
+        "images": len(network.images),
+        "missing": network.missing,
+        "audit": None,
+        "layers": [],
+    }
+    if network.trees:
+        names = network.capsules.layers
+        found["layers"] = [{"name": n, "capsules": c} for n, c in zip(names, network.counts, strict=True)]
+    if network.audit is not None:
+        found["audit"] = network.audit["verdict"]
+    return found
+
+
+def with_off(asked: questions.Parse, network: Network) -> Model:
+    return without(network.capsules, asked.off) if asked.off else network.model
+
+
+@torch.no_grad()
+def scores_of(model: Model, image: Float[Tensor, "C H W"]) -> Float[Tensor, "N"]:
+    """In [0, 1]: the lengths of class capsules; of a network without capsules the probabilities."""
+    scores = model(image.unsqueeze(0))[0]
+    return scores if isinstance(model, CapsuleModel) else scores.softmax(0)
+
+
+def judged(scores: Float[Tensor, "N"]) -> dict[str, Any]:
+    return {"scores": plain(scores), "predicted": int(scores.argmax())}
+
+
+def counted(model: Any, tick: Tick, total: int) -> Any:
+    """The same network, which tells of each pass it makes; with another's hooks it keeps them."""
+    told = twin(model)
+    done = 0
+
+    def count(module: nn.Module, given: object) -> None:
+        nonlocal done
+        tick(min(done, total), total)
+        done += 1
+
+    (told.encoder if isinstance(told, CapsuleModel) else told.layers).register_forward_pre_hook(count)
+    return told
+
+
+def shown(image: Float[Tensor, "C H W"]) -> dict[str, str]:
+    """An image to look at, and its bytes to ask about again."""
+    levels = (image * 255).round().byte().cpu().numpy().tobytes()
+    return {"png": data_url(image), "pixels": base64.b64encode(levels).decode()}
+
+
+def data_url(image: Float[Tensor, "C H W"]) -> str:
+    """A PNG of the image's own pixels."""
+    return "data:image/png;base64," + base64.b64encode(image_png(image, side=max(image.shape[1:]))).decode()

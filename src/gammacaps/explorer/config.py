@@ -1,0 +1,29 @@
+"""What the explorer is told. Free of torch, so that help is instant."""
+
+from dataclasses import dataclass
+
+from gammacaps.errors import InputError
+
+
+@dataclass(frozen=True)
+class ExploreConfig:
+    """Where to serve the page, and on which images."""
+
+    host: str = "127.0.0.1"
+    """Address to listen at: this machine alone unless told; 0.0.0.0 lets the whole network in."""
+    port: int | None = None
+    """Port to listen at; without it 8717, or any free one if that is taken."""
+    browser: bool = True
+    """Open the page in a browser where there is a screen."""
+    data: str | None = None
+    """Data set to pick images from; without it the one that the network was trained on."""
+    data_dir: str | None = None
+    """Folder in which the named data sets lie."""
+    device: str = "cpu"
+    """cpu, auto, cuda, cuda:1 and so on."""
+
+    def __post_init__(self) -> None:
+        if self.port is not None and not 0 <= self.port < 65536:
+            raise InputError(f"A port is a number from 0 to 65535, not {self.port}.")
+        if not self.host:
+            raise InputError("The host must not be empty: use 127.0.0.1 for this machine alone.")

@@ -1,0 +1,55 @@
+// The attack's controls: it is computed when the slider is let go.
+
+import { byId, make, two } from "./make.js";
+import { state } from "./state.js";
+
+export function attackControls(facts, changed, stop) {
+  const [eps, value, kind, target] = ["eps", "eps-value", "attack-kind", "target"].map(byId);
+  target.append(...facts.class_names.map((name, place) => make("option", { value: place }, name)));
+  if (!facts.trees) kind.querySelector('[value="vote"]').remove();
+  const tell = () => {
+    value.textContent = Number(eps.value) ? two(Number(eps.value)) : "none";
+    eps.setAttribute("aria-valuetext", Number(eps.value) ? `eps ${two(Number(eps.value))}` : "no attack");
+  };
+  const read = () => {
+    state.eps = Number(eps.value);
+    state.attack = kind.value;
+    state.target = target.value === "" ? null : Number(target.value);
+    target.disabled = kind.value === "noise";
+  };
+  eps.addEventListener("input", tell);
+  for (const each of [eps, kind, target]) {
+    each.addEventListener("change", () => {
+      const idle = state.eps === 0 && Number(eps.value) === 0;
+      read();
+      changed(idle);
+    });
+  }
+  byId("stop").addEventListener("click", stop);
+  return function show() {
+    if (state.target !== null && state.target >= facts.class_names.length) state.target = null;
+    eps.max = Math.max(0.5, state.eps);
+    eps.value = state.eps;
+    kind.value = state.attack;
+    if (!kind.value) kind.value = state.attack = "pgd";
+    target.value = state.target ?? "";
+    target.disabled = kind.value === "noise";
+    tell();
+  };
+}
+
+// One bar for all networks; null: that network is done.
+export function progressBar() {
+  const [box, bar] = [byId("progress"), byId("progress-bar")];
+  const parts = new Map();
+  return (place, done, of = 0) => {
+    if (done === null) parts.delete(place);
+    else parts.set(place, [done, of]);
+    box.hidden = parts.size === 0;
+    const known = [...parts.values()].filter(([, total]) => total > 0);
+    if (known.length) {
+      bar.max = known.reduce((sum, [, total]) => sum + total, 0);
+      bar.value = known.reduce((sum, [now]) => sum + now, 0);
+    } else bar.removeAttribute("value");
+  };
+}

@@ -1,0 +1,132 @@
+// What a capsule stands for: an input generated for it, real images, the classes it serves, what the audit found.
+
+import { Latest, follow, get } from "./ask.js";
+import { badge, bars, byId, make, two } from "./make.js";
+import { state } from "./state.js";
+
+const VERDICTS = { "gamma-capsule": "pass", "non-robust": "warn", "not useful": "fail", dead: "skip" };
+const MEANS = {
+  "gamma-capsule": "It says something about the class, and no attack that was tried could take that away.",
+  "non-robust": "It says something about the class, but an attack can make it lie.",
+  "not useful": "Whether it is active says nothing about the class.",
+  dead: "It was active in none of the images of the audit.",
+};
+
+export class CapsulePanel {
+  constructor(networks, hooks) {
+    [this.networks, this.hooks] = [networks, hooks];
+    this.latest = new Latest();
+    this.shown = null;
+    this.start = byId("capsule-body").innerHTML;
+  }
+
+  get data() {
+    return this.shown && { capsule: this.shown, ...this.found };
+  }
+
+  // Shows the chosen capsule; what is on show already stays.
+  async update() {
+    const chosen = state.capsule;
+    const network = chosen && this.networks[chosen[0]];
+    const layer = network?.facts.layers[chosen[1]];
+    if (!layer || chosen[2] >= layer.capsules) {
+      this.latest.stop();
+      this.shown = null;
+      byId("capsule-title").textContent = "A capsule";
+      byId("capsule-title").hidden = false;
+      byId("capsule-body").innerHTML = this.start;
+      return;
+    }
+    if (String(chosen) !== String(this.shown)) await this.open(network, chosen);
+    else this.showSwitch();
+  }
+
+  async open(network, chosen) {
+    const signal = this.latest.next();
+    [this.shown, this.found, this.network] = [chosen, {}, network];
+    const [place, layer, capsule] = chosen;
+    byId("capsule-title").hidden = true;
+    this.switch = make("button", { type: "button", onclick: () => this.hooks.toggle(chosen) });
+    const close = make("button", { type: "button", onclick: () => this.hooks.close() }, "Close");
+    const name = network.tell(chosen);
+    const where = this.networks.length > 1 ? make("span", { class: "where" }, `of ${network.facts.name}`) : "";
+    const top = layer === network.facts.layers.length - 1;
+    const [generated, real, serves, audit] = ["generated", "real", "serves-box", "audit"].map((kind) => make("div", { class: kind }));
+    byId("capsule-body").replaceChildren(
+      make("div", { class: "title-line" }, make("h2", {}, name[0].toUpperCase() + name.slice(1)), where, top ? "" : this.switch, close),
+      make("div", { class: "panel" }, generated, real, serves, audit));
+    this.showSwitch();
+    const waiting = make("p", { class: "note" }, "Looking through the test images …");
+    real.append(make("h3", {}, "Real images that activate it most"), waiting);
+    const query = `network=${place}&layer=${layer}&capsule=${capsule}`;
+    const tries = [
+      get(`/api/capsule?${query}`, signal).then((found) => {
+        Object.assign(this.found, found);
+        waiting.remove();
+        this.showReal(real, serves, found);
+        this.showAudit(audit, found.audit);
+      }),
+      this.generate(generated, { network: place, layer, capsule }, signal),
+    ];
+    for (const each of tries) each.catch((error) => error.name !== "AbortError" && !signal.aborted && this.hooks.failed(error));
+    await Promise.allSettled(tries);
+  }
+
+  showSwitch() {
+    const off = this.network.isOff(this.shown);
+    this.switch.textContent = off ? "Switch it on again" : "Switch it off";
+    this.switch.setAttribute("aria-pressed", String(off));
+  }
+
+  async generate(box, body, signal) {
+    const bar = make("progress", { "aria-label": "Progress of the generated input" });
+    box.replaceChildren(make("h3", {}, "What it looks for"), make("div", { class: "blank" }, "Generating an input that activates it …", bar));
+    const found = await follow("/api/activate", body, signal, (done, of) => {
+      if (of) [bar.max, bar.value] = [of, done];
+    });
+    this.found.generated = found;
+    const name = this.network.facts.class_names[found.predicted];
+    box.replaceChildren(
+      make("h3", {}, "What it looks for"),
+      make("img", { src: found.png, alt: `Input generated for this capsule; length ${two(found.activation)}` }),
+      make("p", {}, "Noise, changed step by step until the capsule was as long as could be: it reached ", make("strong", {}, two(found.activation)),
+        `. The network takes it for ${name} (${two(found.scores[found.predicted])}). ${found.features.meaning}`));
+  }
+
+  showReal(real, serves, found) {
+    const names = this.network.facts.class_names;
+    if (!found.examples.length) {
+      real.append(make("p", { class: "missing" }, this.network.facts.missing));
+      return;
+    }
+    real.append(make("ul", { class: "strongest" }, ...found.examples.map(({ sample, png, activation, label }) =>
+      make("li", {}, make("button", { type: "button", title: "Put this image to the network", onclick: () => this.hooks.pick(sample) },
+        make("img", { src: png, alt: "" }), `${names[label]} ${two(activation)}`)))));
+    const { classes, active, tau } = found.serves;
+    const rows = classes.map((k, place) => ({ name: names[k], value: active[place], top: active[place] >= 0.5 }));
+    rows.sort((a, b) => b.value - a.value);
+    const telling = rows.filter((row) => row.top).length;
+    const words = telling === 0 ? "It serves no class: nowhere is it active in half of the images."
+      : telling === rows.length ? "It is active for every class, so it tells none from another." : "In bold: the classes it serves, active in at least half of their images.";
+    serves.append(make("h3", {}, "Classes it serves"), bars(rows.slice(0, 12), `Share of each class's images in which it is longer than ${tau}`),
+      make("p", { class: "note" }, `The share of a class's images in which it is longer than ${tau}. ${words}`));
+  }
+
+  showAudit(box, row) {
+    box.append(make("h3", {}, "Is it a gamma-capsule?"));
+    if (!row) {
+      const audited = this.network.facts.audit;
+      const words = audited ? "The audit did not look at this capsule." : "Not audited yet. Run ";
+      box.append(make("p", { class: "missing" }, words, audited ? "" : make("code", {}, `gammacaps audit ${this.network.facts.name}`), audited ? "" : " and start the explorer again."));
+      return;
+    }
+    const names = this.network.facts.class_names;
+    const fact = (name, value, note) => make("div", {}, make("dt", {}, name), make("dd", {}, value, note ? make("small", {}, note) : ""));
+    const gamma = row.gamma ? row.eps.map((eps, place) => fact(`gamma at eps ${eps}`, two(row.gamma[place]))) : [];
+    box.append(badge(VERDICTS[row.kind], row.kind), make("p", { class: "note" }, MEANS[row.kind]),
+      make("dl", { class: "facts" },
+        fact("rho", two(row.rho), `${two(row.chance)} is what luck gives`), ...gamma,
+        fact("active in", `${Math.round(100 * row.active)}% of images`, `longer than ${row.tau}`),
+        fact("speaks for", row.classes.map((k) => names[k]).join(", ") || "none")));
+  }
+}

@@ -1,0 +1,301 @@
+// The page: what is on show is in `state`; whoever changes it calls one of the functions below.
+
+import { get } from "./ask.js";
+import { attackControls, progressBar } from "./attack.js";
+import { CapsulePanel } from "./capsule.js";
+import { Pad, pixelsOf } from "./draw.js";
+import { exportView } from "./export.js";
+import { byId, make } from "./make.js";
+import { Network } from "./network.js";
+import { fromBase64, recall, remember, sameCapsule, state } from "./state.js";
+import { theme } from "./theme.js";
+
+const ROUTING = { sda: "scaled-distance-agreement routing", rba: "routing by agreement", em: "EM routing" };
+const DIGITS = /^[1-9]$/;
+
+theme(byId("theme"));
+let networks = [], panel, pad, showAttack, samples = [];
+
+function complain(words, again = null) {
+  const box = byId("alert");
+  box.hidden = !words;
+  box.querySelector("p").textContent = words;
+  box.querySelector("button").hidden = !again;
+  box.querySelector("button").onclick = () => {
+    complain("");
+    again();
+  };
+}
+
+const failed = (error) => complain(error.message, () => refresh());
+
+// Asks every network anew.
+function refresh() {
+  showControls();
+  for (const network of networks) network.update();
+  panel.update();
+}
+
+function redraw() {
+  showControls();
+  for (const network of networks) network.showTrees();
+}
+
+function showControls() {
+  showAttack();
+  byId("networks").classList.toggle("attacked", state.eps > 0);
+  byId("tau").value = state.tau;
+  byId("tau-value").textContent = String(state.tau);
+  byId("all").checked = state.all;
+  byId("pad-hint").hidden = Boolean(state.image);
+  byId("undo").disabled = pad.history.length === 0;
+  for (const button of byId("samples").querySelectorAll("button")) {
+    const chosen = Number(button.dataset.sample) === state.image?.sample;
+    button.setAttribute("aria-pressed", String(chosen));
+    if (chosen) within(byId("samples"), button);
+  }
+  const iterations = Math.max(...networks.map((network) => network.facts.iterations ?? 1));
+  for (const button of byId("steps").querySelectorAll("[data-step]")) {
+    button.setAttribute("aria-pressed", String(Number(button.dataset.step) === Math.min(state.step ?? iterations, iterations)));
+  }
+  const chips = state.off.filter(([place]) => networks[place]).map((capsule) => make("button", { type: "button", "aria-label": `Switch ${networks[capsule[0]].tell(capsule)} on again`, onclick: () => toggle(capsule) },
+    `${networks.length > 1 ? networks[capsule[0]].facts.name + ": " : ""}${networks[capsule[0]].tell(capsule)} ✕`));
+  byId("off").hidden = chips.length === 0;
+  byId("off").replaceChildren("Switched off:", ...chips);
+}
+
+// Scrolls a box, and nothing around it, until a part of it is in sight.
+function within(box, part) {
+  const [outer, inner] = [box, part].map((each) => each.getBoundingClientRect());
+  if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - 4;
+}
+
+function choose(capsule) {
+  state.capsule = capsule;
+  remember();
+  redraw();
+  panel.update();
+  byId("capsule").scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+}
+
+function toggle(capsule) {
+  const on = state.off.filter((each) => !sameCapsule(each, capsule));
+  state.off = on.length < state.off.length ? on : [...on, capsule];
+  remember();
+  refresh();
+}
+
+function pick(sample) {
+  state.image = { sample };
+  pad.history = [];
+  remember();
+  refresh();
+}
+
+function use(pixels) {
+  pad.keep();
+  pad.show(pixels);
+  state.image = { pixels: pad.pixels.slice() };
+  remember();
+  refresh();
+}
+
+// The exact pixels of a picked image come with the answer.
+function answered(network) {
+  complain("");
+  if (network.place === 0 && state.image?.sample !== undefined) pad.show(fromBase64(network.answer.sides[0].pixels));
+}
+
+async function open(file) {
+  try {
+    if (file.size > 5e7) throw new Error("too large");
+    use(await pixelsOf(file, networks[0].facts.image_shape));
+  } catch {
+    complain("That file can't be read as an image: try a PNG or JPEG of at most 50 MB.");
+  }
+}
+
+let asking = false, stale = false;
+
+// While a stroke is being drawn: the next question follows the last answer.
+async function follow() {
+  stale = asking;
+  if (asking) return;
+  asking = true;
+  showControls();
+  await Promise.all(networks.map((network) => network.update(true)));
+  asking = false;
+  if (stale) follow();
+}
+
+function drawn(ended) {
+  state.image = { pixels: pad.pixels.slice() };
+  stale = false;
+  if (ended) {
+    remember();
+    refresh();
+  } else follow();
+}
+
+async function showSamples() {
+  const label = byId("pick-class").value;
+  try {
+    const found = await get(`/api/samples?count=60${label === "" ? "" : `&class=${label}`}`);
+    const names = networks[0].facts.class_names;
+    samples = found.samples;
+    byId("samples").replaceChildren(...samples.map(({ sample, label: k, png }) =>
+      make("button", { type: "button", "data-sample": sample, "aria-label": `Test image ${sample}: ${names[k]}`, title: names[k], onclick: () => pick(sample) }, make("img", { src: png, alt: "" }))));
+    byId("pick-note").textContent = found.missing;
+    byId("pick-class").hidden = Boolean(found.missing);
+    showControls();
+  } catch (error) {
+    failed(error);
+  }
+}
+
+function stepControls(iterations) {
+  const box = byId("steps");
+  if (iterations < 2) return;
+  let timer = null;
+  const set = (step) => {
+    clearTimeout(timer);
+    state.step = step === iterations ? null : step;
+    remember(false);
+    redraw();
+  };
+  const play = (step) => {
+    set(step);
+    if (step < iterations) timer = setTimeout(() => play(step + 1), 900);
+  };
+  const watch = make("button", { type: "button", title: "Watch the capsules choose", onclick: () => play(1) }, "▶ Watch");
+  const buttons = Array.from({ length: iterations }, (_, k) => make("button", { type: "button", "data-step": k + 1, "aria-label": `Iteration ${k + 1}`, onclick: () => set(k + 1) }, String(k + 1)));
+  box.append(make("span", {}, "Routing's iteration"), ...buttons, watch);
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select")) return;
+    if (DIGITS.test(event.key) && Number(event.key) <= iterations) set(Number(event.key));
+  });
+}
+
+function told(facts) {
+  const kind = { gamma: "a capsule network", matrix: "a matrix-capsule network", cnn: "a convolutional network" }[facts.architecture];
+  const training = facts.under_attack === null ? "" : facts.under_attack ? ` trained under attack, eps ${facts.eps}` : " trained on clean images";
+  const hidden = facts.layers.length === 3 ? "hidden" : null; // there is but one
+  const layers = facts.layers.map(({ name, capsules: n }, place) => `${n.toLocaleString("en")} ${place === 1 ? hidden ?? name : name}`);
+  const capsules = layers.length ? ` ${layers.slice(0, -1).join(", ")} and ${layers.at(-1)} capsules.` : "";
+  return `${facts.name}: ${kind}${facts.routing ? ` with ${ROUTING[facts.routing]}` : ""},${training || " how it was trained is not recorded"}.${capsules}${facts.audit ? ` Audit: ${facts.audit}` : ""}`;
+}
+
+function connect() {
+  const [pen, eraser] = [byId("pen"), byId("eraser")];
+  const hold = (erasing) => {
+    pad.erasing = erasing;
+    pen.setAttribute("aria-pressed", String(!erasing));
+    eraser.setAttribute("aria-pressed", String(erasing));
+  };
+  pen.addEventListener("click", () => hold(false));
+  eraser.addEventListener("click", () => hold(true));
+  byId("undo").addEventListener("click", () => pad.undo());
+  byId("clear").addEventListener("click", () => {
+    pad.clear();
+    hold(false);
+  });
+  byId("file").addEventListener("change", (event) => {
+    if (event.target.files[0]) open(event.target.files[0]);
+    event.target.value = "";
+  });
+  const box = document.querySelector(".pad");
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    box.classList.add("over");
+  });
+  document.addEventListener("dragleave", (event) => event.relatedTarget ?? box.classList.remove("over"));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    box.classList.remove("over");
+    if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]);
+  });
+  document.addEventListener("paste", (event) => {
+    if (event.clipboardData?.files[0]) open(event.clipboardData.files[0]);
+  });
+  byId("tau").addEventListener("input", (event) => (byId("tau-value").textContent = event.target.value));
+  byId("tau").addEventListener("change", (event) => {
+    state.tau = Number(event.target.value);
+    remember(false);
+    refresh();
+  });
+  byId("all").addEventListener("change", (event) => {
+    state.all = event.target.checked;
+    remember(false);
+    refresh();
+  });
+  byId("pick-class").addEventListener("change", showSamples);
+  for (const button of document.querySelectorAll("[data-export]")) {
+    button.addEventListener("click", async () => {
+      byId("export").open = false;
+      complain(await exportView(button.dataset.export, networks, panel));
+    });
+  }
+  document.addEventListener("click", (event) => event.target.closest("#export") ?? (byId("export").open = false));
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") byId("export").open = false;
+  });
+  window.addEventListener("popstate", load);
+}
+
+// Everything from the address.
+async function load() {
+  const [channels, height, width] = networks[0].facts.image_shape;
+  await recall(channels * height * width);
+  state.off = state.off.filter(([place]) => networks[place]);
+  if (!state.image && samples.length) {
+    state.image = { sample: samples[0].sample };
+    remember(false);
+  }
+  if (state.image?.pixels) pad.show(state.image.pixels);
+  refresh();
+}
+
+async function start() {
+  complain("");
+  let facts;
+  try {
+    facts = (await get("/api/model")).networks;
+  } catch (error) {
+    complain(error.message, start);
+    return;
+  }
+  const first = facts[0];
+  const [channels, height, width] = first.image_shape;
+  byId("title").textContent = facts.length > 1 ? `${first.name} and ${facts[1].name}, side by side` : `What does ${first.name} see?`;
+  document.title = `${facts.map(({ name }) => name).join(" and ")} · gammacaps explorer`;
+  byId("about").replaceChildren(...facts.flatMap((each, place) => [place ? make("br") : "", told(each)]));
+  byId("size").textContent = `${width} × ${height} pixels${channels === 3 ? " in colour" : ""}: what the network gets.`;
+  byId("pick-class").append(make("option", { value: "" }, "every class"), ...first.class_names.map((name, place) => make("option", { value: place }, name)));
+  const progress = progressBar();
+  networks = facts.map((each, place) => new Network(place, each, facts.length > 1, { progress, failed, answered, choose }));
+  panel = new CapsulePanel(networks, {
+    failed, pick, toggle,
+    close: () => {
+      state.capsule = null;
+      remember();
+      redraw();
+      panel.update();
+    },
+  });
+  pad = new Pad(byId("pad"), first.image_shape, drawn);
+  showAttack = attackControls(first, (idle) => {
+    remember();
+    if (idle) showControls();
+    else refresh();
+  }, () => networks.forEach((network) => network.stop()));
+  byId("answers").replaceChildren(...networks.map((network) => network.scores));
+  byId("networks").replaceChildren(...networks.map((network) => network.element));
+  for (const id of ["answers", "networks"]) byId(id).classList.toggle("two", networks.length > 1);
+  stepControls(Math.max(...facts.map((each) => (each.trees ? each.iterations : 1))));
+  connect();
+  await showSamples();
+  await load();
+  document.documentElement.dataset.ready = "true";
+}
+
+start();

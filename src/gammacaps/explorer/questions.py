@@ -1,0 +1,163 @@
+"""What a page may ask, read from JSON: whatever is not exactly that is refused in one sentence."""
+
+import base64
+import binascii
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from gammacaps.errors import InputError, check_choice
+from gammacaps.explorer.networks import TAU, Network
+
+AttackName = Literal["pgd", "fgsm", "vote", "noise"]
+MOST_OFF = 64  # capsules switched off at once
+# Generated inputs: how many starts and steps unless told, and at most.
+STARTS, STEPS, MOST_STARTS, MOST_STEPS = 6, 120, 60, 1000
+
+
+@dataclass(frozen=True)
+class Parse:
+    """The tree of an image."""
+
+    network: int
+    image: Any  # {"sample": 3} or {"pixels": base64 of C * H * W bytes}
+    tau: float = TAU
+    all: bool = False  # also draw capsules that are neither active nor chosen
+    off: tuple[tuple[int, int], ...] = ()  # layer and capsule
+    last: bool = False  # draw routing's last iteration alone, which is quicker
+
+
+@dataclass(frozen=True)
+class Attack(Parse):
+    """The tree of an image before and after an attack."""
+
+    attack: AttackName = "pgd"
+    eps: float = 0.1
+    target: int | None = None  # the class to be taken for; without it any but the present one
+
+
+@dataclass(frozen=True)
+class Activate:
+    """An input generated to activate a capsule."""
+
+    network: int
+    layer: int
+    capsule: int
+    starts: int = STARTS
+    steps: int = STEPS
+
+
+def read_parse(body: Any, networks: Sequence[Network]) -> Parse:
+    fields = known(body, ("network", "image", "tau", "all", "off", "last"))
+    return Parse(**_parse_fields(fields, networks), last=truth("last", fields.get("last", False)))
+
+
+def read_attack(body: Any, networks: Sequence[Network]) -> Attack:
+    fields = known(body, ("network", "image", "tau", "all", "off", "attack", "eps", "target"))
+    common = _parse_fields(fields, networks)
+    network = networks[common["network"]]
+    name = fields.get("attack", "pgd")
+    check_choice("attack", name, get_args(AttackName))
+    if name == "vote" and not network.trees:
+        raise InputError(f"{network.name} has no votes: choose another attack, such as pgd.")
+    target = fields.get("target")
+    if target is not None:
+        target = whole("target", target, 0, network.model.config.classes - 1)
+        if name == "noise":
+            raise InputError("Noise aims at no class: leave target out.")
+    return Attack(**common, attack=name, eps=number("eps", fields.get("eps", network.eps), 0, 1), target=target)
+
+
+def read_activate(body: Any, networks: Sequence[Network]) -> Activate:
+    fields = known(body, ("network", "layer", "capsule", "starts", "steps"))
+    starts = whole("starts", fields.get("starts", STARTS), 1, MOST_STARTS)
+    steps = whole("steps", fields.get("steps", STEPS), 1, MOST_STEPS)
+    return Activate(*read_capsule(fields, networks), starts, steps)
+
+
+def read_capsule(fields: dict[str, Any], networks: Sequence[Network]) -> tuple[int, int, int]:
+    """Network, layer and capsule."""
+    place = whole("network", fields.get("network", 0), 0, len(networks) - 1)
+    network = networks[place]
+    layers = len(network.capsules.layers)
+    layer = whole("layer", fields.get("layer"), 0, layers - 1)
+    return place, layer, whole("capsule", fields.get("capsule"), 0, network.counts[layer] - 1)
+
+
+def image_of(asked: Any, network: Network) -> Float[Tensor, "C H W"]:
+    """The image that is meant, by its number among the samples or by its pixels."""
+    if not isinstance(asked, dict) or len(asked) != 1 or not {"sample", "pixels"} & set(asked):
+        raise InputError('An image is {"sample": its number} or {"pixels": "its bytes in base64"}.')
+    if "sample" in asked:
+        if network.missing:
+            raise InputError(f"There are no images to pick: {network.missing}")
+        return network.images[whole("sample", asked["sample"], 0, len(network.images) - 1)]
+    channels, height, width = network.model.config.image_shape
+    try:
+        content = base64.b64decode(str(asked["pixels"]), validate=True)
+    except (binascii.Error, ValueError):
+        raise InputError("The pixels are no base64: send the image's bytes so encoded.") from None
+    if len(content) != channels * height * width:
+        raise InputError(
+            f"The network takes images of {channels} x {height} x {width} bytes, one a pixel and channel, "
+            f"not of {len(content)}."
+        )
+    levels = torch.frombuffer(bytearray(content), dtype=torch.uint8).float() / 255
+    return levels.view(channels, height, width).to(network.images.device)
+
+
+def known(body: Any, names: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise InputError("A question is a JSON object, such as {...}.")
+    for name in body:
+        check_choice("field", name, names)
+    return body
+
+
+def whole(name: str, value: Any, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise InputError(f"{name} must be a whole number from {low} to {high}, not {shortened(value)}.")
+    return value
+
+
+def number(name: str, value: Any, low: float, high: float) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value) or not low <= value <= high:
+        raise InputError(f"{name} must be a number from {low:g} to {high:g}, not {shortened(value)}.")
+    return float(value)
+
+
+def truth(name: str, value: Any) -> bool:
+    if type(value) is not bool:
+        raise InputError(f"{name} must be true or false, not {shortened(value)}.")
+    return value
+
+
+def shortened(value: Any) -> str:
+    words = repr(value)
+    return words if len(words) <= 40 else words[:39] + "…"
+
+
+def _parse_fields(fields: dict[str, Any], networks: Sequence[Network]) -> dict[str, Any]:
+    place = whole("network", fields.get("network", 0), 0, len(networks) - 1)
+    network = networks[place]
+    if "image" not in fields:
+        raise InputError('Which image? Give {"image": {"sample": 0}} or its pixels.')
+    image_of(fields["image"], network)
+    tau = number("tau", fields.get("tau", TAU), 0, 0.99)
+    show_all = truth("all", fields.get("all", False))
+    off = fields.get("off", [])
+    if not isinstance(off, list) or len(off) > MOST_OFF:
+        raise InputError(f"off must be a list of at most {MOST_OFF} pairs of layer and capsule.")
+    for pair in off:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise InputError("off must be a list of pairs of layer and capsule, such as [[1, 3]].")
+        _, layer, _ = read_capsule({"network": place, "layer": pair[0], "capsule": pair[1]}, networks)
+        if layer == len(network.counts) - 1:
+            raise InputError("Class capsules can't be switched off: there is no layer above them.")
+    pairs = tuple(sorted({(layer, capsule) for layer, capsule in off}))
+    return {"network": place, "image": fields["image"], "tau": tau, "all": show_all, "off": pairs}

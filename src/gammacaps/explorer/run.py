@@ -1,0 +1,71 @@
+"""`gammacaps explore`: loads the networks, listens, and opens the page."""
+
+import os
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Sequence
+
+import uvicorn
+
+from gammacaps.errors import InputError
+from gammacaps.explorer.config import ExploreConfig
+from gammacaps.explorer.networks import load_networks
+from gammacaps.explorer.server import create_app
+
+PORT = 8717
+CONNECTIONS = 1024  # at once; more are refused politely
+
+
+def explore(names: Sequence[str], config: ExploreConfig) -> None:
+    """Serves until it is interrupted."""
+    networks = load_networks(names, config)
+    with listen(config.host, config.port) as listener:
+        address = address_of(config.host, listener.getsockname()[1])
+        shown = " and ".join(network.name for network in networks)
+        print(f"Exploring {shown} at {address} (Ctrl-C ends it)", flush=True)
+        if config.browser and has_screen():
+            threading.Timer(0.5, webbrowser.open, (address,)).start()
+        server = uvicorn.Server(
+            uvicorn.Config(
+                create_app(networks, host=config.host),
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                limit_concurrency=CONNECTIONS,
+                timeout_graceful_shutdown=2,
+                ws="none",
+            )
+        )
+        try:
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:
+            print("The explorer has ended.", file=sys.stderr)
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """A socket at this address; where no port is named, the usual one or any that is free."""
+    for choice in (port,) if port is not None else (PORT, 0):
+        try:
+            family = socket.getaddrinfo(host, choice, type=socket.SOCK_STREAM)[0][0]
+            return socket.create_server((host, choice), family=family, backlog=512)
+        except socket.gaierror:
+            raise InputError(f"There is no address {host!r} on this machine: use --host 127.0.0.1.") from None
+        except OSError as error:
+            if choice == PORT and port is None:
+                continue
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(f"Port {choice} of {host} can't be used ({reason}): choose another with --port.") from None
+    raise AssertionError("the loop returns or raises")
+
+
+def address_of(host: str, port: int) -> str:
+    """Where to look from this machine."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{name}:{port}/"
+
+
+def has_screen() -> bool:
+    """Whether a browser would have a window: a text browser in the terminal is not what anybody wants."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,0 +1,14 @@
+"""A second network on the weights of the first, to change one without the other."""
+
+import copy
+from typing import TypeVar
+
+from torch import nn
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def twin(model: Network) -> Network:
+    """The same network on the very same weights; hooks, iterations and the like are its own."""
+    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    return copy.deepcopy(model, shared)

@@ -1,0 +1,181 @@
+"""Answers: the same as the library gives for the same question."""
+
+import base64
+import io
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from serving import make_run
+
+from gammacaps import explain
+from gammacaps.errors import InputError
+from gammacaps.explorer import answers
+from gammacaps.explorer.config import ExploreConfig
+from gammacaps.explorer.networks import load_networks
+from gammacaps.explorer.questions import read_activate, read_attack, read_parse
+
+SAMPLE = {"image": {"sample": 3}}
+
+
+def quiet(done, total):
+    assert 0 <= done <= total
+
+
+def opened(url):
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))))
+
+
+def pixels(answer, shape=(1, 28, 28)):
+    return torch.frombuffer(bytearray(base64.b64decode(answer["pixels"])), dtype=torch.uint8).view(shape)
+
+
+def test_a_parse_is_the_library_s_tree_with_a_drawing_for_each_iteration(networks):
+    network = networks[0]
+    answer = answers.parse(read_parse({**SAMPLE, "tau": 0.2}, networks), network)
+    tree = explain.parse_tree(network.model, network.images[3], tau=0.2, class_names=network.class_names)
+    assert answer["tree"] == {**tree.to_json(), "iteration": 3}
+    assert answer["scores"] == pytest.approx(tree.scores, abs=1e-4)
+    assert answer["predicted"] == tree.predicted
+    assert np.array_equal(opened(answer["png"]), (network.images[3, 0] * 255).round().byte().numpy())
+    assert torch.equal(pixels(answer), (network.images[3] * 255).round().byte())
+    ((one, two, three),) = answer["drawings"]
+    assert one != two
+    named = {g.get("data-capsule") for g in ET.fromstring(three).iter("{http://www.w3.org/2000/svg}g")}
+    assert {f"{node.layer}.{node.index}" for node in tree.nodes} <= named
+
+
+def test_the_last_iteration_alone_is_the_same_tree(networks):
+    whole, last = (answers.parse(read_parse({**SAMPLE, "last": only}, networks), networks[0]) for only in (False, True))
+    assert [len(each["drawings"][0]) for each in (whole, last)] == [3, 1]
+    assert last["tree"] == {**whole["tree"], "iteration": None}
+
+
+def test_all_capsules_are_drawn_if_asked(networks):
+    answer = answers.parse(read_parse({**SAMPLE, "tau": 0.5, "all": True}, networks), networks[0])
+    assert answer["drawings"][0][-1].count("data-capsule") == 32 + 6 + 10
+
+
+def test_capsules_switched_off_change_the_scores(networks):
+    network = networks[0]
+    answer = answers.parse(read_parse({**SAMPLE, "off": [[1, 0], [1, 2]]}, networks), network)
+    with torch.no_grad():
+        images = network.images[3:4]
+        now, before = explain.without(network.model, [(1, 0), (1, 2)])(images)[0], network.model(images)[0]
+    assert answer["scores"] == pytest.approx(now.tolist(), abs=1e-4)
+    assert answer["before"]["scores"] == pytest.approx(before.tolist(), abs=1e-4)
+    assert answer["scores"] != answer["before"]["scores"]
+
+
+@pytest.mark.parametrize("attack", ["pgd", "fgsm", "vote", "noise"])
+def test_an_attack_stays_within_its_radius_and_is_the_same_each_time(networks, attack):
+    network, question = networks[0], {**SAMPLE, "attack": attack, "eps": 0.1}
+    answer = answers.attack(read_attack(question, networks), network, quiet)
+    assert answer == answers.attack(read_attack(question, networks), network, quiet)
+    moved = pixels(answer["attacked"]).float() - pixels(answer["clean"]).float()
+    assert 0 < moved.abs().max() <= 0.1 * 255 + 1
+    assert answer["difference"]["largest"] == pytest.approx(0.1, abs=1e-3)
+    assert answer["difference"]["magnified"] == 5
+    shown = opened(answer["difference"]["png"]).astype(float) / 255 - 0.5
+    assert np.allclose(shown, moved[0].numpy() / 255 * 5, atol=0.02)  # mid-grey where nothing changed
+    label = answer["clean"]["predicted"]
+    assert answer["attacked"]["scores"][label] <= answer["clean"]["scores"][label] + 1e-4
+    assert len(answer["drawings"]) == 2
+    assert answer["words"].startswith("Taken for")
+    assert answer["changed"]["predicted"] == [label, answer["attacked"]["predicted"]]
+
+
+def test_an_attack_can_aim_and_one_of_no_strength_changes_nothing(networks):
+    network = networks[0]
+    aimed = answers.attack(read_attack({**SAMPLE, "eps": 0.3, "target": 8}, networks), network, quiet)
+    assert aimed["attacked"]["scores"][8] > aimed["clean"]["scores"][8]
+    still = answers.attack(read_attack({**SAMPLE, "eps": 0}, networks), network, quiet)
+    assert still["attacked"]["pixels"] == still["clean"]["pixels"]
+    assert all(not layer["moved"] and not layer["appeared"] for layer in still["changed"]["layers"])
+
+
+def test_an_attack_with_capsules_off_is_one_on_that_network(networks):
+    question = {**SAMPLE, "eps": 0.1, "off": [[1, 0]]}
+    answer = answers.attack(read_attack(question, networks), networks[0], quiet)
+    assert answer["attacked"]["tree"]["layers"][1]["activations"][0] == 0
+
+
+def test_progress_counts_the_passes_and_can_stop_them(networks):
+    seen = []
+    answers.attack(read_attack(SAMPLE, networks), networks[0], lambda *now: seen.append(now))
+    assert seen == [(k, 40) for k in range(40)]
+
+    def stop(done, total):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        answers.activated(read_activate({"layer": 1, "capsule": 0}, networks), networks[0], stop)
+
+
+def test_a_generated_input_is_the_library_s(networks):
+    network = networks[1]
+    asked = read_activate({"network": 1, "layer": 1, "capsule": 2, "starts": 3, "steps": 4}, networks)
+    answer = answers.activated(asked, network, quiet)
+    made = explain.activate(network.model, "hidden 1", 2, starts=3, steps=4, best=3)
+    assert answer["activation"] == pytest.approx(made.activation, abs=1e-4)
+    assert answer["scores"] == pytest.approx(made.scores.tolist(), abs=1e-4)
+    assert np.array_equal(opened(answer["png"]), (made.image[0] * 255).round().byte().numpy())
+
+
+def test_a_capsule_is_told_by_real_images_classes_and_the_audit(networks):
+    network = networks[0]
+    answer = answers.capsule(network, 1, 4)
+    found = explain.strongest(network.model, network.images, "hidden 1", [4])
+    assert [each["sample"] for each in answer["examples"]] == found.indices[0].tolist()
+    assert [each["label"] for each in answer["examples"]] == network.labels[found.indices[0]].tolist()
+    served = explain.classes_served(network.model, network.images, network.labels, "hidden 1")
+    assert answer["serves"]["serves"] == served.serves[4]
+    assert answer["serves"]["active"] == pytest.approx(served.active[4].tolist(), abs=1e-4)
+    assert answer["serves"]["classes"] == served.classes
+    row = network.audit["layers"][0]["capsules"][4]
+    assert (answer["audit"]["rho"], answer["audit"]["kind"]) == (row["rho"], row["kind"])
+    assert answer["audit"]["eps"] == network.audit["eps"]
+    assert answers.capsule(network, 0, 4)["audit"] is None  # a layer that was not audited
+    assert answers.capsule(networks[1], 1, 4)["audit"] is None  # nor this network
+
+
+def test_samples_come_by_turns_or_of_one_class(networks):
+    network = networks[0]
+    some = answers.samples(network, None, 0, 12)
+    assert [each["label"] for each in some["samples"]] == [*range(10), 0, 1]
+    assert some["total"] == 500
+    bags = answers.samples(network, 8, 48, 40)
+    assert [each["label"] for each in bags["samples"]] == [8, 8]  # the last two of 50
+    assert [network.labels[each["sample"]] for each in bags["samples"]] == [8, 8]
+
+
+def test_networks_without_capsules_have_scores_and_can_be_attacked(tmp_path):
+    run = make_run(tmp_path / "cnn", "cnn", filters=(2, 2), width=8)
+    networks = load_networks([str(run)], ExploreConfig())
+    answer = answers.parse(read_parse(SAMPLE, networks), networks[0])
+    assert sum(answer["scores"]) == pytest.approx(1, abs=1e-3)
+    assert "drawings" not in answer
+    seen = []
+    attacked = answers.attack(read_attack({**SAMPLE, "eps": 0.3}, networks), networks[0], lambda *n: seen.append(n))
+    assert len(seen) == 40
+    assert attacked["attacked"]["pixels"] != attacked["clean"]["pixels"]
+    assert answers.described(networks[0])["layers"] == []
+    for question in ({**SAMPLE, "off": [[0, 0]]}, {**SAMPLE, "attack": "vote"}):
+        with pytest.raises(InputError, match="has no"):
+            read_attack(question, networks)
+
+
+def test_matrix_capsules_and_colour_can_be_explored(tmp_path):
+    shape = {"image_shape": (1, 14, 14), "classes": 10, "filters": 8, "types": (3, 3)}
+    matrix = load_networks([str(make_run(tmp_path / "matrix", "matrix", **shape))], ExploreConfig())
+    image = {"image": {"pixels": base64.b64encode(bytes(range(196))).decode()}}
+    assert len(answers.parse(read_parse(image, matrix), matrix[0])["drawings"][0]) == 3
+    assert "not on this machine" in matrix[0].missing or "does not say" in matrix[0].missing
+    assert answers.capsule(matrix[0], 1, 0)["examples"] == []
+    colour = load_networks([str(make_run(tmp_path / "colour", image_shape=(3, 28, 28)))], ExploreConfig())
+    image = {"image": {"pixels": base64.b64encode(bytes(3 * 784)).decode()}, "eps": 0.1}
+    answer = answers.attack(read_attack(image, colour), colour[0], quiet)
+    assert opened(answer["attacked"]["png"]).ndim in (2, 3)

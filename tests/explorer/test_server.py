@@ -1,0 +1,238 @@
+"""The server by real requests: who may ask, what is refused and how, and what it does under a crowd."""
+
+import concurrent.futures
+import json
+import resource
+import socket
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from serving import asked, request, serving
+
+from gammacaps.explorer import answers, server, work
+from gammacaps.explorer.guard import allowed
+
+SAMPLE = {"image": {"sample": 3}}
+
+
+def error(answer):
+    status, _, content = answer
+    return status, json.loads(content)["error"]
+
+
+def test_the_interface_answers_as_documented(port):
+    facts = asked(port, "/api/model")["networks"]
+    assert [each["name"] for each in facts] == ["sda", "rba"]
+    assert facts[0]["layers"][1] == {"name": "hidden 1", "capsules": 6}
+    assert len(asked(port, "/api/samples?network=1&class=2&first=1&count=3")["samples"]) == 3
+    assert len(asked(port, "/api/parse", SAMPLE)["scores"]) == 10
+    assert asked(port, "/api/capsule?network=0&layer=1&capsule=3")["examples"]
+    assert asked(port, "/api/activate", {"layer": 1, "capsule": 3, "starts": 1, "steps": 2})["answer"]["steps"] == 2
+    attack = {**SAMPLE, "eps": 0.1, "attack": "fgsm"}
+    assert asked(port, "/api/attack", attack)["answer"]["eps"] == 0.1
+    assert asked(port, "/api/attack", attack)["answer"]["eps"] == 0.1  # kept
+
+
+def test_an_attack_tells_its_progress_line_by_line(port, monkeypatch):
+    monkeypatch.setattr(server, "EVERY", 0.005)
+    _, headers, content = request(port, "POST", "/api/attack", {"image": {"sample": 21}, "eps": 0.1})
+    *progress, last = [json.loads(line) for line in content.splitlines()]
+    assert headers["content-type"].startswith("application/x-ndjson")
+    assert {"done", "of"} == set(progress[-1])
+    assert progress[-1]["of"] == 40
+    assert [line["done"] for line in progress] == sorted(line["done"] for line in progress)
+    assert last["answer"]["attack"] == "pgd"
+
+
+def test_the_page_is_whole_and_nothing_else_can_be_fetched(port):
+    status, headers, content = request(port, "GET", "/")
+    assert status == 200
+    assert headers["content-type"] == "text/html; charset=utf-8"
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert b"https://" not in content
+    for name in ("main.js", "state.js", "explorer.css", "report.css"):
+        assert request(port, "GET", f"/page/{name}")[0] == 200
+    for path in ("/page/../server.py", "/page/..%2fserver.py", "/page/%2e%2e/server.py", "/etc/passwd", "/page/", "/x"):
+        assert error(request(port, "GET", path)) == (404, "There is nothing here: the page is at /.")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},  # a name that was pointed at this machine
+        {"Host": "evil.example:80"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Host": ""},
+        {"Host": "["},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},  # another port is another origin
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/api/model"])
+def test_other_names_and_other_origins_are_refused(port, headers, path):
+    status, words = error(request(port, "GET", path, headers=headers))
+    assert status == 403
+    assert "does not answer to that name" in words or "another origin" in words
+
+
+def test_the_page_s_own_origin_may_ask(port):
+    headers = {"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}", "Sec-Fetch-Site": "same-origin"}
+    assert request(port, "GET", "/api/model", headers=headers)[0] == 200
+
+
+def test_where_it_listens_everywhere_addresses_are_let_in_and_names_are_not():
+    assert allowed("192.168.1.7", "0.0.0.0")
+    assert allowed("fe80::1", "::")
+    assert not allowed("evil.example", "0.0.0.0")
+    assert not allowed("192.168.1.7", "127.0.0.1")
+    assert allowed("desk.local", "desk.local")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status", "words"),
+    [
+        ("/api/parse", b"{", {"content-type": "application/json"}, 400, "The question is no JSON"),
+        ("/api/parse", b"[" * 50000, {"content-type": "application/json"}, 400, "The question is no JSON"),
+        ("/api/parse", b"\xff", {"content-type": "application/json"}, 400, "The question is no JSON"),
+        ("/api/parse", b"{}", {"content-type": "text/plain"}, 415, "Questions are JSON"),
+        ("/api/parse", b"{}", {}, 415, "Questions are JSON"),
+        ("/api/parse", b" " * 10**6, {"content-type": "application/json"}, 413, "too large"),
+        ("/api/parse", {"image": {"pixels": "A" * 66000}}, {}, 400, "images of 1 x 28 x 28 bytes"),
+        ("/api/attack", {**SAMPLE, "eps": 2}, {}, 400, "eps must be a number from 0 to 1"),
+        ("/api/activate", {"layer": 7, "capsule": 0}, {}, 400, "layer must be a whole number"),
+        ("/api/model", {}, {}, 405, "can't be asked in that way"),
+    ],
+)
+def test_what_can_t_be_answered_is_told(port, path, body, headers, status, words):
+    found, said = error(request(port, "POST", path, body, headers))
+    assert found == status
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["samples?count=1000", "samples?class=x", "samples?file=1", "capsule?layer=1", "capsule?layer=-1&capsule=0"],
+)
+def test_queries_that_make_no_sense_are_told(port, query):
+    assert request(port, "GET", f"/api/{query}")[0] == 400
+
+
+def test_a_chunked_body_has_the_same_limit(port):
+    with socket.create_connection(("127.0.0.1", port), 20) as connection:
+        head = "POST /api/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        connection.sendall((head + "Transfer-Encoding: chunked\r\n\r\n").encode())
+        part = b"10000\r\n" + b" " * 65536 + b"\r\n"
+        for _ in range(3):
+            connection.sendall(part)
+        assert b" 413 " in connection.recv(200)
+
+
+def test_a_question_that_does_not_arrive_is_given_up(port, monkeypatch):
+    monkeypatch.setattr(server, "PATIENCE", 0.1)
+    with socket.create_connection(("127.0.0.1", port), 20) as connection:
+        head = "POST /api/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        connection.sendall((head + "Content-Length: 100\r\n\r\n{").encode())
+        assert b" 408 " in connection.recv(200)
+
+
+def test_a_fault_of_our_own_is_told_and_the_server_goes_on(port, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(answers, "parse", broken)
+        patch.setattr(answers, "attack", broken)
+        assert error(request(port, "POST", "/api/parse", {"image": {"sample": 77}})) == (500, server.FAULT)
+        _, _, content = request(port, "POST", "/api/attack", {"image": {"sample": 77}})
+        assert json.loads(content.splitlines()[-1]) == {"error": server.FAULT}
+    assert request(port, "POST", "/api/parse", {"image": {"sample": 77}})[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/api/attack", "/api/capsule"])
+def test_work_for_a_client_that_goes_away_is_stopped(networks, monkeypatch, path):
+    begun, stopped = [], []
+
+    def endless(*given):
+        begun.append(1)
+        tick = given[-1] if callable(given[-1]) else None
+        try:
+            for k in range(5000 if tick else 200):  # what tells no progress ends by itself
+                time.sleep(0.002)
+                if tick:
+                    tick(k, 5000)
+        finally:
+            stopped.append(1)
+        return {}
+
+    monkeypatch.setattr(answers, "attack", endless)
+    monkeypatch.setattr(answers, "capsule", endless)
+    with serving(networks) as (port, app):
+        with socket.create_connection(("127.0.0.1", port), 20) as connection:
+            body = json.dumps(SAMPLE)
+            if path == "/api/attack":
+                words = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                words += f"Content-Length: {len(body)}\r\n\r\n{body}"
+            else:
+                words = f"GET {path}?layer=1&capsule=0 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            connection.sendall(words.encode())
+            while not begun:
+                time.sleep(0.01)
+            # Gone at once, without a farewell.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        job = next(iter(app.state.work.jobs["slow"].values()), None)
+        deadline = time.monotonic() + 10
+        while job is not None and not job.stop.is_set() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert job is None or job.stop.is_set()
+        assert request(port, "POST", "/api/parse", SAMPLE)[0] == 200  # meanwhile, by the other lane
+        if path == "/api/attack":
+            while not stopped and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert stopped
+
+
+def test_a_crowd_is_answered_or_politely_refused_and_leaves_no_memory_behind(networks, monkeypatch):
+    """200 questions at once and then 20 attacks; all different, so that none is answered from what is kept."""
+    monkeypatch.setattr(work, "KEPT", 2**20)  # bytes: what is kept must not hide what is lost
+    monkeypatch.setitem(work.WAITING, "quick", 150)
+    monkeypatch.setitem(work.WAITING, "slow", 15)
+
+    def crowd(port, path, bodies):
+        with concurrent.futures.ThreadPoolExecutor(len(bodies)) as pool:
+            return list(pool.map(lambda body: request(port, "POST", path, body, timeout=120), bodies))
+
+    def load(port, shift, parses=200, attacks=20):
+        few = {"tau": 0.9 + shift}  # few active capsules, which are drawn quickly
+        samples = [{"image": {"sample": k}, **few} for k in range(parses)]
+        attacked = [{"image": {"sample": k}, **few, "attack": "fgsm"} for k in range(attacks)]
+        return crowd(port, "/api/parse", samples), crowd(port, "/api/attack", attacked)
+
+    with serving(networks) as (port, app):
+        load(port, 0, 60, 5)  # so that threads, caches and allocators have what they will keep
+        before = memory()
+        parses, attacks = load(port, 0.01)
+        for each in (parses, attacks):
+            assert {status for status, _, _ in each} <= {200, 503}
+        assert sum(status == 200 for status, _, _ in parses) >= 150
+        for status, headers, content in parses + attacks:
+            if status == 503:
+                assert headers["retry-after"] == "1"
+                assert json.loads(content)["error"] == server.BUSY
+        assert all(b'"answer"' in content for status, _, content in attacks if status == 200)
+        assert request(port, "GET", "/api/model")[0] == 200
+        assert all(not jobs for jobs in app.state.work.jobs.values())
+        assert app.state.work.size <= 2**20
+        assert memory() - before < 60 * 2**20
+
+
+def memory():
+    """Bytes that the process has in use."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()

@@ -1,0 +1,92 @@
+"""Which networks a page can show, and on which images."""
+
+import importlib.machinery
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from serving import make_run
+
+from gammacaps.data import load_set
+from gammacaps.errors import InputError
+from gammacaps.explorer import networks as module
+from gammacaps.explorer.config import ExploreConfig
+from gammacaps.explorer.networks import SHIPPED, load_network, load_networks
+
+
+def test_a_run_s_own_test_images_are_there_to_pick_from(networks):
+    first = networks[0]
+    sample = load_set("fashion-mini", "test")
+    assert torch.equal(first.images, sample.images)
+    assert first.class_names == sample.class_names
+    assert (first.missing, first.source, first.eps) == ("", "fashion-mini", 0.1)
+    assert first.counts == (32, 6, 10)
+    assert not any(p.requires_grad for p in first.model.parameters())
+    assert first.audit is not None
+    assert networks[1].audit is None
+
+
+def test_where_its_data_are_not_here_the_sample_serves_a_network_of_the_same_classes(tmp_path, monkeypatch):
+    monkeypatch.setenv("GAMMACAPS_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    moved = {"data": str(tmp_path / "moved.npz")}
+    alike = load_network(make_run(tmp_path / "alike", train=moved), ExploreConfig())
+    assert (alike.source, len(alike.images)) == ("fashion-mini", 500)
+    other = load_network(make_run(tmp_path / "other", train=moved, names=list("abcdefghij")), ExploreConfig())
+    assert len(other.images) == 0
+    assert other.class_names == tuple("abcdefghij")
+    assert "moved.npz are not on this machine" in other.missing
+    silent = load_network(make_run(tmp_path / "silent", train={}, names=list("abcdefghij")), ExploreConfig())
+    assert "does not say what it was trained on" in silent.missing
+
+
+def test_data_can_be_named_and_must_fit(tmp_path, runs):
+    images = (np.random.default_rng(0).random((60, 28, 28)) * 255).astype(np.uint8)
+    np.savez(tmp_path / "ten.npz", images=images, labels=np.arange(60) % 10)
+    np.savez(tmp_path / "two.npz", images=images, labels=np.arange(60) % 2)
+    assert len(load_network(runs[0], ExploreConfig(data=str(tmp_path / "ten.npz"))).images) == 10
+    with pytest.raises(InputError, match="give data like its own with --data"):
+        load_network(runs[0], ExploreConfig(data=str(tmp_path / "two.npz")))
+
+
+def test_two_networks_at_most_and_for_images_of_one_shape(tmp_path, runs):
+    first = str(runs[0])
+    with pytest.raises(InputError, match="one network or two side by side, not 3"):
+        load_networks([first, first, first], ExploreConfig())
+    other = make_run(tmp_path / "large", image_shape=(1, 32, 32))
+    with pytest.raises(InputError, match="only on the same images"):
+        load_networks([first, str(other)], ExploreConfig())
+
+
+def test_without_a_name_a_shipped_network_is_shown(monkeypatch, runs):
+    shipped = types.ModuleType(SHIPPED)
+    shipped.__spec__ = importlib.machinery.ModuleSpec(SHIPPED, None)
+    shipped.run_folder = lambda name: runs[0] if name == "fashion-mini" else Path(name)
+    monkeypatch.setitem(sys.modules, SHIPPED, shipped)
+    assert [network.name for network in load_networks([], ExploreConfig())] == ["sda"]
+    assert [network.name for network in load_networks(["fashion-mini", str(runs[1])], ExploreConfig())] == [
+        "sda",
+        "rba",
+    ]
+
+
+def test_without_a_name_and_without_shipped_networks_it_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(module, "SHIPPED", "gammacaps.models.no_such_part")
+    with pytest.raises(InputError, match="There is no network to show: name a run's folder"):
+        load_networks([], ExploreConfig())
+
+
+def test_a_folder_that_is_no_run_is_told(tmp_path):
+    with pytest.raises(InputError, match="nowhere"):
+        load_networks([str(tmp_path / "nowhere")], ExploreConfig())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [({"port": 70000}, "from 0 to 65535, not 70000"), ({"host": ""}, "must not be empty")]
+)
+def test_options_that_can_t_be_are_told(options, words):
+    with pytest.raises(InputError, match=words):
+        ExploreConfig(**options)
