@@ -10,6 +10,7 @@ from gammacaps.attacks import fgsm, pgd
 from gammacaps.data import load_set
 from gammacaps.data.dataset import DataSet
 from gammacaps.errors import InputError
+from gammacaps.evaluation import run
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced, evaluate
 from gammacaps.evaluation.interval import wilson
@@ -138,3 +139,12 @@ def test_data_that_does_not_fit_the_network_gets_one_sentence(trained):
         EvaluateConfig(eps=(-0.1,))
     with pytest.raises(InputError, match="limit must be at least 1"):
         EvaluateConfig(limit=0)
+
+
+def test_the_network_of_transfer_can_be_the_first_thing_that_an_evaluation_keeps(tmp_path, monkeypatch):
+    small = gammacaps.create("cnn", filters=(4, 4), width=8)
+    monkeypatch.setattr(run, "train", lambda config, folder, **_: gammacaps.save(small, folder))
+    folder = tmp_path / run.FOLDER / "cnn"
+    for _ in range(2):  # made, then found
+        run.transfer_network(folder, {"data": "fashion-mini", "device": "cpu"}, quiet=True)
+    assert [path.name for path in folder.parent.iterdir()] == ["cnn"]

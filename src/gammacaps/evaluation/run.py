@@ -101,6 +101,7 @@ def transfer_network(folder: Path, options: dict[str, Any], quiet: bool) -> Mode
             print("Training a small CNN, whose attacked images are tried on the network ...", file=sys.stderr)
         small: dict[str, Any] = {"preset": "cnn", "model": ("filters=[16, 32]", "width=256"), "robust": False}
         training = TrainConfig(steps=250, batch=64, lr=1e-3, **small, **options)
+        folder.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
             train(training, Path(temporary) / "cnn", processes=ALONE)
             (Path(temporary) / "cnn").rename(folder)
