@@ -10,10 +10,10 @@ from gammacaps.attacks import fgsm, pgd
 from gammacaps.data import load_set
 from gammacaps.data.dataset import DataSet
 from gammacaps.errors import InputError
+from gammacaps.evaluation import run
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced, evaluate
 from gammacaps.evaluation.interval import wilson
-from gammacaps.evaluation.run import transfer_network
 from gammacaps.evaluation.table import table
 
 CONFIG = EvaluateConfig(
@@ -141,14 +141,10 @@ def test_data_that_does_not_fit_the_network_gets_one_sentence(trained):
         EvaluateConfig(limit=0)
 
 
-def test_the_transfer_network_is_made_where_nothing_was_measured_before(tmp_path, monkeypatch):
-    saved = []
-
-    def train(config, folder):
-        gammacaps.save(gammacaps.create("cnn", filters=(4, 4), width=8), folder)
-        saved.append(config.data)
-
-    monkeypatch.setattr("gammacaps.evaluation.run.train", train)
-    for _ in range(2):
-        transfer_network(tmp_path / "evaluation" / "cnn", {"data": "fashion-mini", "device": "cpu"}, quiet=True)
-    assert saved == ["fashion-mini"]
+def test_the_network_of_transfer_can_be_the_first_thing_that_an_evaluation_keeps(tmp_path, monkeypatch):
+    small = gammacaps.create("cnn", filters=(4, 4), width=8)
+    monkeypatch.setattr(run, "train", lambda config, folder, **_: gammacaps.save(small, folder))
+    folder = tmp_path / run.FOLDER / "cnn"
+    for _ in range(2):  # made, then found
+        run.transfer_network(folder, {"data": "fashion-mini", "device": "cpu"}, quiet=True)
+    assert [path.name for path in folder.parent.iterdir()] == ["cnn"]
