@@ -40,7 +40,7 @@ def tree(found: Found) -> Claim:
 
 
 def follows_input(found: Found) -> Claim:
-    said = f"SDA's capsules follow the input: D is lower within one class than over all, and there above {ALIKE:g} (Table 1)"
+    said = f"SDA's capsules follow the input: D is lower in one class than over all, there above {ALIKE:g} (Table 1)"
 
     def judge(sda: Record) -> tuple[bool, str]:
         mine = numbers(sda)
