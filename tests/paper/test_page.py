@@ -28,6 +28,7 @@ def test_every_claim_holds_where_the_figures_are_the_paper_s_but_the_impossible_
     [
         ("tree", "smallnorb-em-standard-0", {"T": 0.6}, r"smallNORB \(not\): 0.02 / 0.60 / 0.50"),
         ("follows_input", "mnist-sda-standard-0", {"D0": 0.45}, r"MNIST \(not\): 0.45 within class 0, 0.40"),
+        ("follows_input", "mnist-sda-standard-0", {"D0": 0.0, "D": 0.001}, r"MNIST \(not\): 0.00 within class 0, 0.00"),
         ("rivals_do_not_follow", "mnist-rba-standard-0", {"D": 0.4, "D0": 0.2}, r"MNIST \(not\): RBA \+0.20"),
         ("similar_accuracy", "mnist-rba-standard-0", {"clean": 0.95}, "RBA 95.0%, SDA 90.0%"),
         ("more_robust", "mnist-rba-standard-0", {"pgd": (0.7, 0.6, 0)}, "MNIST 93.0% against 60.0% and 0.0%"),

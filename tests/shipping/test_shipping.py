@@ -89,6 +89,10 @@ def test_a_card_is_of_these_weights_and_of_no_others(run, tmp_path):
     with pytest.raises(InputError, match=r"results\.json is not of the weights beside it: measure them with"):
         card(tmp_path / "half", "tiny", shipped=tmp_path)
     results = evaluate_run(tmp_path / "half", QUICK, quiet=True)
+    (tmp_path / "half" / "results.json").write_text(json.dumps({**results, "complete": False}))
+    with pytest.raises(InputError, match=r"results\.json is not complete: go on with gammacaps evaluate"):
+        card(tmp_path / "half", "tiny", shipped=tmp_path)
+    (tmp_path / "half" / "results.json").write_text(json.dumps(results))
     folder = card(tmp_path / "half", "tiny", shipped=tmp_path / "weights")
     assert sorted(p.name for p in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
     text = (folder / "README.md").read_text()

@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 from gammacaps.paper.plan import Planned
 from gammacaps.training.config import TrainConfig
 
-# Milliseconds on one H200: of a pass with the image's gradient at batch 128, and of a step beside its attack.
+# Milliseconds on one H200: of a pass with the image's gradient at batch 128, and of a step beside its attack. Those
+# of the paper's network were measured (docs/engine.md), the others are estimates.
 PASS_MS = {"paper": 0.7, "cnn": 0.3, "matrix": 20.0, "small": 0.2}
 STEP_MS = {"paper": 4.0, "cnn": 2.0, "matrix": 60.0, "small": 2.0}
 

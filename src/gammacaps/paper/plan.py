@@ -15,8 +15,8 @@ SHOWN = "fashion-mnist"  # the data whose capsules the paper looks at
 STEPS = {"standard": 5000, "robust": 15000, "better": 15000}
 MOMENT = 5000  # the paper's first look into a network that it trains for 15,000 steps
 
-# The paper's attack and rate. Its eps from the start is here a short ramp, without which some networks never leave
-# chance, and the weights' running mean makes what is measured at one step stand for its neighbours.
+# The paper's attack and rate. Two things are ours: eps grows over the first tenth of training, and what is measured is
+# the weights' running mean, which stands for the steps around a moment.
 PAPER: dict[str, Any] = {
     "preset": "paper",
     "eps": 0.3,
@@ -27,7 +27,7 @@ PAPER: dict[str, Any] = {
     "schedule": "constant",
     "ema": 0.999,
 }
-# Gritzman's rate and batch. Under attack a step of EM costs more than 20 of the others: it gets fewer, coarser ones.
+# Gritzman's rate and batch. Under attack a step of EM costs many of the others: it gets fewer, coarser ones.
 EM: dict[str, Any] = {**PAPER, "preset": "matrix", "lr": 3e-3, "schedule": "decay", "batch": 64}
 EM_ROBUST: dict[str, Any] = {**EM, "attack_steps": 10, "attack_step": 0.04}
 EM_SHARE = 15  # it gets a step where the others get so many
