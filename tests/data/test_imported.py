@@ -106,7 +106,7 @@ def test_a_function_of_the_split_and_a_class_and_a_size() -> None:
         ("broken:plain", "broken:plain can't be imported .ZeroDivisionError.*mend the module broken"),
         ("pets:stream", "pets:stream is a Stream, not a map-style Dataset"),
         ("pets:number", "pets:number is a int, not a map-style Dataset"),
-        ("pets:needs", "pets:needs can't be called .*a function of `split` or of nothing"),
+        ("pets:needs", "pets:needs fails when it is called .*a function of `split` or nothing"),
         ("pets:empty", "pets:empty has no items"),
         ("pets:items", "Item 0 of pets:items is a dict, not a pair"),
         ("pets:path", "Item 0 of pets:path holds a str of shape .*return a PIL image"),

@@ -85,7 +85,7 @@ def checked(found: Examined, size: int | None = None) -> tuple[dict[str, Any], s
         given = f" --size {size}" if size else ""
         preset = " --preset residual" if side >= LARGE else ""
         lines += ["", f"Nothing must be mended. Train with: gammacaps train --data {found.name}{given}{preset}"]
-    return facts, "\n".join(lines)
+    return facts, "\n".join(lines).lstrip()
 
 
 def _listed(counted: list[tuple[str, int]]) -> str:

@@ -88,7 +88,7 @@ def _called(found: Any, arguments: dict[str, str], name: str) -> Any:
         raise
     except Exception as error:
         raise InputError(
-            f"{name} can't be called ({error!r}): give a Dataset, or a function of `split` or of nothing."
+            f"{name} fails when it is called ({error!r}): give a Dataset, or a function of `split` or nothing."
         ) from error
 
 
