@@ -59,6 +59,20 @@ def test_two_networks_at_most_and_for_images_of_one_shape(tmp_path, runs):
     other = make_run(tmp_path / "large", image_shape=(1, 32, 32))
     with pytest.raises(InputError, match="only on the same images"):
         load_networks([first, str(other)], ExploreConfig())
+    digits = make_run(tmp_path / "digits", train={"data": "gone.npz"}, names=[str(k) for k in range(10)])
+    with pytest.raises(InputError, match=r"different classes \(T-shirt, Trouser, Pullover, ... and 0, 1, 2, ...\)"):
+        load_networks([first, str(digits)], ExploreConfig())
+
+
+def test_a_number_means_the_same_image_to_both_networks(tmp_path, runs):
+    names = load_set("fashion-mini").class_names
+    images = (np.random.default_rng(0).random((60, 28, 28)) * 255).astype(np.uint8)
+    np.savez(tmp_path / "own.npz", images=images, labels=np.arange(60) % 10, class_names=np.array(names))
+    own = make_run(tmp_path / "own", train={"data": str(tmp_path / "own.npz")})
+    assert len(load_network(own, ExploreConfig()).images) == 10
+    first, second = load_networks([str(own), str(runs[0])], ExploreConfig())
+    assert torch.equal(first.images, second.images)
+    assert torch.equal(first.labels, second.labels)
 
 
 def test_without_a_name_a_shipped_network_is_shown(monkeypatch, runs):

@@ -1,5 +1,6 @@
 """The networks that a page shows: their weights, images to pick from, and what an audit found."""
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,17 +65,27 @@ class Network:
 
 
 def load_networks(names: Sequence[str], config: ExploreConfig) -> list[Network]:
-    """The networks of one page: a run's folder or a shipped name each, at most two, for images of one shape."""
+    """The networks of one page, by a run's folder or a shipped name each: at most two, shown the same images."""
     if len(names) > 2:
         raise InputError(f"The page shows one network or two side by side, not {len(names)}: name fewer.")
     networks = [load_network(run_folder(name), config) for name in names or (USUAL,)]
+    if len(networks) < 2:
+        return networks
+    first, second = networks
     shapes = [network.model.config.image_shape for network in networks]
-    if shapes[0] != shapes[-1]:
+    if shapes[0] != shapes[1]:
         raise InputError(
-            f"{networks[0].name} takes images of shape {shapes[0]} and {networks[1].name} of {shapes[1]}: "
+            f"{first.name} takes images of shape {shapes[0]} and {second.name} of {shapes[1]}: "
             "two networks can be shown side by side only on the same images."
         )
-    return networks
+    if first.class_names != second.class_names:
+        raise InputError(
+            f"{first.name} and {second.name} have different classes ({', '.join(first.class_names[:3])}, ... and "
+            f"{', '.join(second.class_names[:3])}, ...): show them one at a time."
+        )
+    # They may come from two data sets of these classes, but a number must mean the same image to both.
+    same = {name: getattr(first, name) for name in ("images", "labels", "source", "missing")}
+    return [first, dataclasses.replace(second, **same)]
 
 
 def run_folder(name: str) -> Path:
