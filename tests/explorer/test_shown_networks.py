@@ -1,10 +1,5 @@
 """Which networks a page can show, and on which images."""
 
-import importlib.machinery
-import sys
-import types
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -12,9 +7,8 @@ from serving import make_run
 
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
-from gammacaps.explorer import networks as module
 from gammacaps.explorer.config import ExploreConfig
-from gammacaps.explorer.networks import SHIPPED, load_network, load_networks
+from gammacaps.explorer.networks import load_network, load_networks
 
 
 def test_a_run_s_own_test_images_are_there_to_pick_from(networks):
@@ -75,22 +69,12 @@ def test_a_number_means_the_same_image_to_both_networks(tmp_path, runs):
     assert torch.equal(first.labels, second.labels)
 
 
-def test_without_a_name_a_shipped_network_is_shown(monkeypatch, runs):
-    shipped = types.ModuleType(SHIPPED)
-    shipped.__spec__ = importlib.machinery.ModuleSpec(SHIPPED, None)
-    shipped.run_folder = lambda name: runs[0] if name == "fashion-mini" else Path(name)
-    monkeypatch.setitem(sys.modules, SHIPPED, shipped)
-    assert [network.name for network in load_networks([], ExploreConfig())] == ["sda"]
-    assert [network.name for network in load_networks(["fashion-mini", str(runs[1])], ExploreConfig())] == [
-        "sda",
-        "rba",
-    ]
-
-
-def test_without_a_name_and_without_shipped_networks_it_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(module, "SHIPPED", "gammacaps.models.no_such_part")
-    with pytest.raises(InputError, match="There is no network to show: name a run's folder"):
-        load_networks([], ExploreConfig())
+def test_without_a_name_a_shipped_network_is_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GAMMACAPS_DATA", raising=False)
+    (network,) = load_networks([], ExploreConfig())
+    assert (network.name, network.source) == ("fashion-mini", "fashion-mini")
+    assert len(network.images) == 500
 
 
 def test_a_folder_that_is_no_run_is_told(tmp_path):

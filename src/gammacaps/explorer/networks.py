@@ -4,8 +4,6 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,10 @@ from gammacaps.evaluation.evaluate import balanced
 from gammacaps.explain.maps import BATCH
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.models import CapsuleModel, Model, load
+from gammacaps.models.shipped import run_folder
 from gammacaps.models.stored import read_config
 from gammacaps.report.collect import depends_on_neighbours, figures_of
 
-SHIPPED = "gammacaps.models.shipped"
 USUAL = "fashion-mini"  # shown where no run is named
 IMAGES = 500  # of the test set, balanced over the classes, to pick from
 TAU = 0.1
@@ -86,15 +84,6 @@ def load_networks(names: Sequence[str], config: ExploreConfig) -> list[Network]:
     # They may come from two data sets of these classes, but a number must mean the same image to both.
     same = {name: getattr(first, name) for name in ("images", "labels", "source", "missing")}
     return [first, dataclasses.replace(second, **same)]
-
-
-def run_folder(name: str) -> Path:
-    """The folder of a run, or of shipped weights by their name."""
-    if find_spec(SHIPPED) is not None:
-        return Path(import_module(SHIPPED).run_folder(name))
-    if name == USUAL and not Path(name).is_dir():
-        raise InputError("There is no network to show: name a run's folder, such as the one `gammacaps demo` makes.")
-    return Path(name)
 
 
 def load_network(run: Path, config: ExploreConfig) -> Network:

@@ -91,10 +91,12 @@ def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> s
     kinds = {"gamma": f"Capsules with {routing} routing", "matrix": "Matrix capsules with EM routing", "cnn": "A CNN"}
     data = DATA_LICENCES.get(stored["data"]["name"], stored["data"]["name"])
     how = f"under attack (L-inf, eps {eps:g})" if eps else "on clean images"
+    # A run that was in half precision before is not moved once more.
+    moved = f", which moves no score of a test image by more than {stored['scores_moved']:.2g}"
+    moved = moved if stored["scores_moved"] else ""
     words = (
         f"{kinds[model['architecture']]}, {parameters:,} parameters, trained on {data} {how}. "
-        f"Stored as {stored['precision']}, which moves no score of a test image by more than "
-        f"{stored['scores_moved']:.2g}. Classes: {', '.join(results['class_names'])}."
+        f"Stored as {stored['precision']}{moved}. Classes: {', '.join(results['class_names'])}."
     )
     bare = model["architecture"] == "gamma" and not model["decoder"]
     return words + (" The decoder that reconstructs images is left out: the file would be too large." if bare else "")
