@@ -32,7 +32,7 @@ EM: dict[str, Any] = {**PAPER, "preset": "matrix", "lr": 3e-3, "schedule": "deca
 EM_ROBUST: dict[str, Any] = {**EM, "attack_steps": 10, "attack_step": 0.04}
 EM_SHARE = 15  # it gets a step where the others get so many
 IMAGES = {"em": 2000, "smallnorb": 10000}  # test images, of which smallNORB has 48,600 with both cameras
-# What we would do: a higher rate that falls to 0, and fewer, longer steps of the attack, so that training can have more.
+# What we would do: a higher rate that falls to 0, and an attack of fewer, longer steps, for more steps of training.
 BETTER: dict[str, dict[str, Any]] = {
     data: {**PAPER, "lr": 3e-3, "schedule": "cosine", "attack_steps": 10, "attack_step": 0.04} for data in DATA
 }
