@@ -221,7 +221,7 @@ def counted(model: Any, tick: Tick, total: int) -> Any:
         tick(min(done, total), total)
         done += 1
 
-    (told.encoder if isinstance(told, CapsuleModel) else told.layers).register_forward_pre_hook(count)
+    (told.encoder if isinstance(told, CapsuleModel) else told.layers[-1]).register_forward_pre_hook(count)
     return told
 
 

@@ -19,6 +19,9 @@ class CNNConfig:
     width: int = 1024
 
 
+ENCODER = 7  # of its layers, up to the one that makes rows of images
+
+
 class CNN(nn.Module):
     """Two 5x5 convolutions, each followed by 2x2 max-pooling, and two fully connected layers; gives logits."""
 
@@ -46,8 +49,8 @@ class CNN(nn.Module):
 
     def forward(self, images: Tensor) -> Float[Tensor, "B N"]:
         check_input(images, self.config.image_shape)
-        return self.layers[7:](self.encode(images))
+        return self.layers[ENCODER:](self.encode(images))
 
     def encode(self, images: Tensor) -> Float[Tensor, "B F"]:
         """What the convolutions give, as one row an image."""
-        return self.layers[:7](images)
+        return self.layers[:ENCODER](images)
