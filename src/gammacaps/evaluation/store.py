@@ -1,5 +1,6 @@
 """What attacks made of each image, kept on disk as it is measured, so that an evaluation can stop and go on."""
 
+import dataclasses
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -82,11 +83,19 @@ class Store:
 
 
 def identity(model: Classifier) -> str:
-    """A classifier's fingerprint: of its configuration and its weights with their names, where it has them."""
+    """A classifier's fingerprint: of its configuration and its weights with their names, where it has them.
+
+    Of the configuration only what is not the default counts, so that figures stay those of their network when networks
+    get a new option.
+    """
     if not isinstance(model, nn.Module):
         return "unknown"
-    weights = model.state_dict()
-    told = f"{type(model).__name__}{getattr(model, 'config', '')}{list(weights)}"
+    weights, config = model.state_dict(), getattr(model, "config", None)
+    chosen: Any = config
+    if dataclasses.is_dataclass(config):
+        values = {field.name: (getattr(config, field.name), field.default) for field in dataclasses.fields(config)}
+        chosen = {name: value for name, (value, usual) in values.items() if value != usual}
+    told = f"{type(model).__name__}{chosen}{list(weights)}"
     return hashlib.sha256(f"{told}{fingerprint(*weights.values())}".encode()).hexdigest()
 
 
