@@ -30,7 +30,7 @@ EVALUATION = EvaluateConfig(attacks=("paper",), eps=(0.05, EPS), limit=200, devi
 # Of the network trained under attack alone, and of fewer images, so that all of it takes minutes.
 CHECKED = EvaluateConfig(eps=(EPS,), sweep=(0.02, 0.05, 0.1, 0.15, 0.2, 0.3), limit=60, device="cpu")
 AUDIT = AuditConfig(limit=60, device="cpu")
-REPORT = ReportConfig(images=500, device="cpu")
+REPORT = ReportConfig(images=500, device="cpu", beside="fashion-mini")
 
 
 def run_demo(
@@ -67,7 +67,7 @@ def run_demo(
     for name, run in runs.items():
         print(f"The network trained {HOW[name]}: {run}")
     print(f"All about the first, to open in a browser: {page}")
-    print("The same of a network that was trained longer and comes with gammacaps: gammacaps report fashion-mini")
+    print("To play with the network beside it there, which was trained longer and comes along: gammacaps explore")
     print(f"All of it took {time.monotonic() - started:.0f} s.")
 
 

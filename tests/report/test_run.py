@@ -194,6 +194,22 @@ def test_other_data_are_one_more_kind_of_nothing(run, found, quick, tmp_path):
         collect(run, replace(quick, others=str(tmp_path / "colour.npz"), trees=0))
 
 
+def test_another_network_s_class_capsules_stand_beside(run, report, quick, tmp_path):
+    tiny = {"filters": 4, "primary_types": 2, "hidden": (3,), "decoder": ()}
+    config = replace(quick, beside=str(stored(tmp_path / "grown", "small", **tiny)), trees=0)
+    page = report_of(collect(run, config))
+    assert page.other == "grown"
+    for mine, with_other in zip(report.class_capsules, page.class_capsules, strict=True):
+        assert with_other.generated == mine.generated
+        assert with_other.other is not None
+        assert with_other.other.content != mine.generated.content
+    assert "<small>grown</small>" in render(page)
+    cnn, few = stored(tmp_path / "cnn", "cnn", filters=(4, 4)), stored(tmp_path / "few", "small", classes=3)
+    for other, words in ((cnn, "has no capsules that can be shown"), (few, "in 3 classes, but the network those of")):
+        with pytest.raises(InputError, match=words):
+            collect(run, replace(quick, beside=str(other), trees=0))
+
+
 def test_explaining_again_leaves_nothing_of_before_but_other_files(found, quick, monkeypatch, tmp_path):
     monkeypatch.setattr("gammacaps.report.run.collect", lambda *_: found)
     every = files_of(found)

@@ -85,6 +85,7 @@ class Collected:
     made: tuple[int, int]  # starts and steps of the generated inputs
     capsules: dict[str, list[Shown]]  # by layer, from the hidden ones to the classes
     totals: dict[str, int]  # how many capsules each of these layers has
+    beside: list[Shown]  # another network's class capsules
     pairs: list[Pair]
     routing: list[ParseTree]  # the first pair's clean image, by routing's iterations
     strongest: Strongest | None  # the test images that activate the first hidden layer's capsules most
@@ -111,12 +112,15 @@ def collect(run: Path, config: ReportConfig) -> Collected:
     made = (config.starts or starts, config.steps or steps)
     capsules: dict[str, list[Shown]] = {}
     totals: dict[str, int] = {}
+    beside: list[Shown] = []
     activation = means = served = couplings = reconstruction = most = None
     pairs: list[Pair] = []
     routing: list[ParseTree] = []
     if isinstance(model, CapsuleModel) and not depends_on_neighbours(model):
         for layer in model.layers[1:]:
             capsules[layer], totals[layer] = _generated(model, layer, images, made, config)
+        if config.beside is not None:
+            beside = _generated(_other(model, config.beside), "class", images, made, config)[0]
         _say("Taking test images apart ...")
         pairs = _pairs(model, test, stored, config)
         if pairs:
@@ -156,6 +160,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         made=made,
         capsules=capsules,
         totals=totals,
+        beside=beside,
         pairs=pairs,
         routing=routing,
         strongest=most,
@@ -168,6 +173,20 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         reconstruction=reconstruction,
         nothing=nothing,
     )
+
+
+def _other(model: CapsuleModel, name: str) -> CapsuleModel:
+    """The network that is shown beside, if it can be."""
+    other = load(name, device=next(model.parameters()).device)
+    if not isinstance(other, CapsuleModel) or depends_on_neighbours(other):
+        raise InputError(f"{name} has no capsules that can be shown: name another network with --beside.")
+    mine, its = ((each.config.image_shape, each.config.classes) for each in (model, other))
+    if mine != its:
+        raise InputError(
+            f"{name} takes images of shape {its[0]} in {its[1]} classes, but the network those of {mine[0]} in "
+            f"{mine[1]}: name one like it with --beside."
+        )
+    return other
 
 
 def depends_on_neighbours(model: Model) -> bool:

@@ -100,6 +100,7 @@ class Capsule:
     beside: Picture | None = None  # a training image of the class
     note: str = ""
     kind: str = ""  # what the audit calls it
+    other: Picture | None = None  # the input that another network's capsule of this class was given
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ class Report:
     checks: tuple[Check, ...] = ()
     curve: Curve | None = None
     class_capsules: tuple[Capsule, ...] = ()
+    other: str = ""  # the name of the network that is shown beside
     hidden: tuple[Layer, ...] = ()
     trees: tuple[Tree, ...] = ()
     audit: Audit | None = None

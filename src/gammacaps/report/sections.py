@@ -127,12 +127,17 @@ def classes(report: Report) -> Section | None:
         "Where it resembles the training image beside it, the capsule goes by what people would go by. Where it "
         "looks like noise, so does what the network goes by.",
     )
-    cards = "".join(_class_card(capsule) for capsule in report.class_capsules)
-    return Section("classes", title, f'{intro}<ul class="cards pairs">{cards}</ul>')
+    if report.other:
+        intro += paragraphs(f"The third picture is what the network {report.other} needs for the same class.")
+    cards = "".join(_class_card(capsule, report.other) for capsule in report.class_capsules)
+    kind = "triples" if report.other else "pairs"
+    return Section("classes", title, f'{intro}<ul class="cards {kind}">{cards}</ul>')
 
 
-def _class_card(capsule: Capsule) -> str:
-    beside = "" if capsule.beside is None else f"<div>{picture(capsule.beside, 'pixels')}<small>training</small></div>"
+def _class_card(capsule: Capsule, other: str) -> str:
+    pairs = ((capsule.beside, "training"), (capsule.other, other))
+    shown = [(each, name) for each, name in pairs if each is not None]
+    beside = "".join(f"<div>{picture(each, 'pixels')}<small>{escape(name)}</small></div>" for each, name in shown)
     return (
         f'<li class="card"><h3>{escape(capsule.name)}</h3><div class="pair"><div>{picture(capsule.generated, "pixels")}'
         f"<small>generated</small></div>{beside}</div>{_length(capsule)}{_note(capsule)}</li>"

@@ -4,7 +4,7 @@ from gammacaps.report.collect import Collected
 from gammacaps.report.content import Report
 from gammacaps.report.fill.again import commands, versions
 from gammacaps.report.fill.audited import audit
-from gammacaps.report.fill.capsules import class_capsule, layer
+from gammacaps.report.fill.capsules import class_capsule, layer, other_name
 from gammacaps.report.fill.figures import checks, curve, earlier, scores
 from gammacaps.report.fill.maps import maps_of
 from gammacaps.report.fill.trees import trees_of
@@ -26,6 +26,7 @@ def report_of(found: Collected) -> Report:
         checks=() if results is None else checks(results),
         curve=None if results is None else curve(found, results),
         class_capsules=tuple(class_capsule(found, shown) for shown in found.capsules.get("class", ())),
+        other=other_name(found) if found.beside else "",
         hidden=tuple(layer(found, name) for name in found.capsules if name != "class"),
         trees=trees_of(found),
         audit=None if found.audit is None else audit(found.audit, earlier(found, found.audit)),

@@ -1,5 +1,7 @@
 """Capsules as cards: the inputs generated for them, and what is to be said of each."""
 
+from pathlib import Path
+
 from gammacaps.explain.pictures import image_png
 from gammacaps.report.collect import Collected, Shown
 from gammacaps.report.content import Capsule, Layer, Picture
@@ -12,6 +14,10 @@ def class_capsule(found: Collected, shown: Shown) -> Capsule:
     name = found.test.class_names[shown.index]
     best = int(shown.generated.scores.argmax())
     note = "" if best == shown.index else f"taken for {found.test.class_names[best]}"
+    other = None
+    if found.beside:
+        alt = f"The input that {other_name(found)} was given for the class {name}"
+        other = Picture(image_png(found.beside[shown.index].generated.image), alt)
     return Capsule(
         name,
         Picture(image_png(shown.generated.image), f"The input generated for the class {name}"),
@@ -19,7 +25,13 @@ def class_capsule(found: Collected, shown: Shown) -> Capsule:
         served(found, shown),
         Picture(image_png(found.examples[shown.index]), f"A training image of the class {name}"),
         note or plainly(found, shown),
+        other=other,
     )
+
+
+def other_name(found: Collected) -> str:
+    """Of the network that is shown beside."""
+    return Path(found.config.beside or "").name
 
 
 def layer(found: Collected, name: str) -> Layer:
