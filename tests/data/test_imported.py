@@ -1,13 +1,19 @@
 """Datasets by import path, from a module that each test writes into its working folder."""
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from gammacaps.data import load_data, load_set
+from gammacaps.data import find, load_data, load_set
+from gammacaps.data.examine import examine
+from gammacaps.data.storing import store_set
 from gammacaps.errors import InputError
+from gammacaps.training import loop
+from gammacaps.training.config import TrainConfig
 
 SOURCE = """
 import numpy as np
@@ -120,3 +126,14 @@ def test_a_function_of_the_split_and_a_class_and_a_size() -> None:
 def test_what_can_t_be_read_gets_one_sentence(name: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         load_set(name, "train")
+
+
+def test_a_dataset_can_be_trained_on_found_checked_and_stored() -> None:
+    small: dict[str, Any] = {"preset": "cnn", "model": ("filters=[2, 2]", "width=4"), "steps": 1, "batch": 4}
+    loop.train(TrainConfig(data="pets:array", device="cpu", **small), Path("run"))
+    assert json.loads(Path("run/config.json").read_text())["data"]["class_names"] == ["cat", "dog"]
+    assert find("pets:array") == Path("pets.py").resolve()
+    assert find("nowhere.at.all:array") is None
+    assert store_set("pets:array", "stored") == {"train": 8, "test": 2}
+    assert examine("stored").problems == examine("pets:array").problems
+    assert torch.equal(load_data("stored", "train")[0], load_data("pets:array", "train")[0])

@@ -9,7 +9,7 @@ from gammacaps.data import registry
 from gammacaps.data.checks import Size, check_images, check_size
 from gammacaps.data.dataset import DataSet, StoredImages, StoredSet
 from gammacaps.data.folders import read_folder
-from gammacaps.data.imported import is_import_path, read_imported
+from gammacaps.data.imported import is_import_path, module_of, read_imported
 from gammacaps.data.named import VIEWS, read_named
 from gammacaps.data.npz import read_npz
 from gammacaps.data.resize import area_resize
@@ -73,7 +73,7 @@ def load_set(
         return read_named(str(name), split, data_dir, shape, views)
     if name == MINI:
         return read_npz(registry.EMBEDDED, split, shape, MINI)
-    if is_import_path(name) and not registry.user_path(name).exists():
+    if is_imported(name):
         return read_imported(str(name), split, shape)
     path = own_path(name)
     if is_stored(path):
@@ -86,7 +86,7 @@ def open_set(
 ) -> DataSet | StoredSet:
     """As `load_set`, but images that `store_set` wrote stay on disk and are read as they are asked for."""
     check_choice("split", split, SPLITS)
-    if name not in names() and is_stored(path := own_path(name)):
+    if name not in names() and not is_imported(name) and is_stored(path := own_path(name)):
         return open_stored(path, split, check_size(size), str(name))
     return load_set(name, split, data_dir=data_dir, size=size)
 
@@ -99,14 +99,21 @@ def names() -> tuple[str, ...]:
 def find(name: str | Path, data_dir: str | Path | None = None) -> Path | None:
     """Where a data set would be read from, without downloading it; None if it is not on this machine.
 
-    For a named set that is the folder of its training split, if the test split is here too.
+    For a named set that is the folder of its training split, if the test split is here too; for a Dataset its module.
     """
     if name == MINI:
         return registry.EMBEDDED
+    if is_imported(name):
+        return module_of(str(name))
     if name not in registry.ENTRIES:
         return own_path(name)
     found = [registry.locate(str(name), split, data_dir) for split in SPLITS]
     return found[0].images.parent if found[0] and found[1] else None
+
+
+def is_imported(name: str | Path) -> bool:
+    """Whether `name` is a Dataset's import path, and no file's."""
+    return is_import_path(name) and not registry.user_path(name).exists()
 
 
 def own_path(name: str | Path) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 from gammacaps.data import SPLITS, find, load_set
 from gammacaps.data.checks import Size, check_size
 from gammacaps.data.folders import Listing, decode, image_endings, is_grey, list_folder, opened, visible
-from gammacaps.data.imported import is_import_path
+from gammacaps.data.stored import is_stored
 from gammacaps.errors import InputError
 
 SMALLEST = 15  # the side of the smallest image that the preset "small" takes
@@ -53,9 +53,9 @@ def examine(name: str, *, size: Size = None, data_dir: str | None = None) -> Exa
     `size` is what the images will be resized to in training; None is their own size.
     """
     check_size(size)
-    place = None if is_import_path(name) else find(name, data_dir)  # what is nowhere is an error, not a finding
+    place = find(name, data_dir)  # what is nowhere is an error, not a finding
     try:
-        if place is not None and place.is_dir() and place == Path(name).expanduser():
+        if place is not None and place.is_dir() and place == Path(name).expanduser() and not is_stored(place):
             class_names, *listings = list_folder(place)
             problems, images = _read_files(dict(zip(SPLITS, listings, strict=True)))
             notes = _left_out(place)

@@ -1,9 +1,12 @@
 """Own data as any torch Dataset, named by its import path and read once into tensors."""
 
+import contextlib
 import importlib
+import importlib.util
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +56,20 @@ def read_imported(name: str, split: str, size: tuple[int, int] | None) -> DataSe
     return DataSet(images, torch.from_numpy(labels), class_names, name, name)
 
 
+def module_of(path: str) -> Path | None:
+    """The file of the module in `package.module:name`; None where there is none."""
+    with _here_too(), contextlib.suppress(ImportError, ValueError):
+        found = importlib.util.find_spec(path.partition(":")[0])
+        return Path(found.origin) if found is not None and found.origin else None
+    return None
+
+
 def import_name(path: str) -> Any:
     """What `package.module:name` names; modules are looked for in the working folder too."""
     module, _, name = path.partition(":")
-    here = str(Path.cwd())
-    added = here not in sys.path
-    if added:
-        sys.path.insert(0, here)
     try:
-        return getattr(importlib.import_module(module), name)
+        with _here_too():
+            return getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
         raise InputError(
             f"{path} can't be imported ({error}): run where {module.partition('.')[0]} lies, or install it."
@@ -70,6 +78,17 @@ def import_name(path: str) -> Any:
         raise InputError(f"The module {module} has no '{name}': correct the part after the colon.") from None
     except Exception as error:  # a user's module can raise anything
         raise InputError(f"{path} can't be imported ({error!r}): mend the module {module}.") from error
+
+
+@contextlib.contextmanager
+def _here_too() -> Iterator[None]:
+    """Modules are looked for in the working folder too."""
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        yield
     finally:
         if added:
             sys.path.remove(here)

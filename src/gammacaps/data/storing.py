@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gammacaps.data import SPLITS, load_set, names, own_path
+from gammacaps.data import SPLITS, is_imported, load_set, names, own_path
 from gammacaps.data.checks import Size, check_images, check_labels, check_size
 from gammacaps.data.folders import folder_images
 from gammacaps.data.stored import is_stored
@@ -26,7 +26,7 @@ def store_set(
 
     A folder of images is read file by file; any other set is read whole first.
     """
-    path = None if name in names() else own_path(name)
+    path = None if name in names() or is_imported(name) else own_path(name)
     if path is not None and path.is_dir() and not is_stored(path):
         class_names, splits = folder_images(path, check_size(size))
         return store_batches(folder, class_names, **splits)
