@@ -12,6 +12,7 @@ import torch
 from gammacaps.errors import InputError
 from gammacaps.files import write_json, write_whole
 from gammacaps.models.presets import Model
+from gammacaps.models.shipped import stored_at
 from gammacaps.models.stored import CONFIG, WEIGHTS, load, read_config, save
 
 CARD = "README.md"
@@ -52,11 +53,14 @@ def from_pretrained(
 def prepare(model: Model | str | Path, folder: Path, repo: str) -> list[Path]:
     """Writes into a new folder what is pushed."""
     if isinstance(model, str | Path):
-        run, source = load(model), Path(model)
-        save(run, folder)
-        kept = {name: value for name, value in read_config(source).items() if name != "machine"}
-        kept["train"] = {**kept.get("train", {}), "data_dir": None}
-        kept["data"] = {name: value for name, value in kept.get("data", {}).items() if name != "source"}
+        save(load(model), folder)
+        kept = {
+            name: value for name, value in read_config(stored_at(model)).items() if name not in ("machine", "launch")
+        }
+        # A user's own data are named by a path, of which the last part will do.
+        for part, left_out in (("train", ("data_dir", "device")), ("data", ("source",))):
+            told = {name: value for name, value in kept.get(part, {}).items() if name not in left_out}
+            kept[part] = told | {name: Path(told[name]).name for name in ("data", "name") if told.get(name)}
         write_json(folder / CONFIG, kept)
     else:
         save(model, folder)
@@ -67,11 +71,12 @@ def prepare(model: Model | str | Path, folder: Path, repo: str) -> list[Path]:
 def card(config: dict[str, Any], repo: str) -> str:
     """What the repository's page says."""
     data, network = config.get("data", {}), config["model"]
+    kind = "plain" if network["architecture"] == "cnn" else "capsule"
     classes = ", ".join(data.get("class_names", ()))
     trained = f"Trained on {data['name']} ({classes}).\n\n" if data.get("name") else ""
     return (
         "---\nlibrary_name: gammacaps\ntags:\n- image-classification\n- capsule-networks\n---\n\n"
-        f"# {repo}\n\nA capsule network for images of {' x '.join(map(str, network['image_shape']))} "
+        f"# {repo}\n\nA {kind} network for images of {' x '.join(map(str, network['image_shape']))} "
         f"(channels, height, width) and {network['classes']} classes.\n\n{trained}"
         f'    import gammacaps\n\n    model = gammacaps.models.from_pretrained("{repo}")\n\n'
         f"Its configuration:\n\n    {json.dumps(network)}\n"
