@@ -2,13 +2,17 @@
 
 import dataclasses
 import json
+import re
+import shlex
 import sys
 
 import pytest
 import torch
+import tyro
 from safetensors.torch import load_file
 
 import gammacaps
+from gammacaps.cli import Train
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
@@ -99,7 +103,10 @@ def test_a_card_is_of_these_weights_and_of_no_others(run, tmp_path):
     row = results["attacks"][1]
     assert f"| PGD-2 eps 0.1 | {100 * row['accuracy']:.1f}% | " in text
     assert f"| T (1: a tree) | {results['T']['mean']:.3f} |" in text
-    assert "gammacaps train --eps 0.1 --seed 3 --out runs/tiny" in text
+    line = re.search(r"    gammacaps train (.*) --out runs/tiny\n", text)[1]
+    told = tyro.cli(Train, args=shlex.split(line), config=(tyro.conf.OmitArgPrefixes,)).train
+    assert told == TrainConfig(eps=0.1, seed=3)
+    assert "--eps-ramp 0.25" in line  # told though it is the default, which may change
     assert "7 steps of 128 images" in text
     assert card(tmp_path / "half", "tiny", shipped=tmp_path / "weights") == folder  # again: the same, replaced
 

@@ -29,6 +29,7 @@ DATA_LICENCES = {
     "fashion-mini": "a sample of fashionMNIST (Zalando SE, MIT)",
     "smallnorb": "smallNORB (for research only; LeCun, Huang and Bottou, CVPR 2004), scaled to 28 x 28",
 }
+TOLD = ["preset", "robust", "eps", "attack_step", "attack_steps", "eps_ramp", "batch", "lr", "schedule", "ema"]
 LICENCE = "## Licence\n\nApache-2.0, as the package. This card is generated from the figures of these very weights."
 
 
@@ -144,7 +145,9 @@ def _audited(audit: dict[str, Any] | None) -> str:
 
 def _recipe(name: str, stored: dict[str, Any], results: dict[str, Any]) -> str:
     training = {key: value for key, value in stored["train"].items() if key not in ("data_dir", "device")}
-    line = f"gammacaps train{options(training, vars(TrainConfig()))} --out runs/{name}"
+    # Defaults change; what makes the network is told even where it is one.
+    usual = vars(TrainConfig()) | dict.fromkeys(TOLD, ...)
+    line = f"gammacaps train{options(training, usual)} --out runs/{name}"
     settings = {key: value for key, value in results["settings"].items() if key not in ("data_dir", "device", "data")}
     measured = f"gammacaps evaluate {name}{options(settings, vars(EvaluateConfig()))}"
     steps, machine = stored.get("trained_steps"), stored["machine"]
