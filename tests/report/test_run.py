@@ -18,7 +18,7 @@ from gammacaps.report.config import ReportConfig
 from gammacaps.report.fill import report_of
 from gammacaps.report.fill.again import commands, options
 from gammacaps.report.fill.audited import audit, kind_of
-from gammacaps.report.fill.capsules import layer
+from gammacaps.report.fill.capsules import layer, plainly
 from gammacaps.report.fill.figures import curve, earlier, number, scores
 from gammacaps.report.fill.maps import filters_of
 from gammacaps.report.fill.trees import trees_of
@@ -208,6 +208,15 @@ def test_another_network_s_class_capsules_stand_beside(run, report, quick, tmp_p
     for other, words in ((cnn, "has no capsules that can be shown"), (few, "in 3 classes, but the network those of")):
         with pytest.raises(InputError, match=words):
             collect(run, replace(quick, beside=str(other), trees=0))
+
+
+def test_a_picture_of_which_the_search_fell_short_is_said_to_say_nothing(found):
+    found = replace(found, config=replace(found.config, tau=0.0))
+    shown = found.capsules["hidden 1"][0]
+    best = shown.generated.activations.max().item()
+    told = [plainly(found, replace(shown, reached=reached)) for reached in (1.9 * best, 2.1 * best)]
+    assert "fell short" not in told[0]
+    assert told[1] == f"the search fell short: a test image makes it {2.1 * best:.2f} long"
 
 
 def test_explaining_again_leaves_nothing_of_before_but_other_files(found, quick, monkeypatch, tmp_path):

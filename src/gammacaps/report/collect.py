@@ -55,6 +55,7 @@ class Shown:
     index: int
     generated: Generated
     features: Features
+    reached: float  # how long a test image makes it at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +228,8 @@ def _generated(
 ) -> tuple[list[Shown], int]:
     """Generated inputs of a layer's capsules, and how many capsules it has."""
     index = model.layers.index(layer)
-    means = torch.cat(list(activations_in_batches(model, index, images, BATCH))).mean(0)  # n
+    activations = torch.cat(list(activations_in_batches(model, index, images, BATCH)))  # M n
+    means, most = activations.mean(0), activations.amax(0).tolist()
     total = len(means)
     chosen = list(range(total))
     if layer != "class" and total > config.capsules:
@@ -239,7 +241,7 @@ def _generated(
     penalty = config.class_penalty if layer == "class" else config.hidden_penalty
     options: dict[str, Any] = {"starts": starts, "steps": steps, "best": min(5, starts), "penalty": penalty}
     found = activate_all(model, layer, chosen, seed=config.seed, **options)
-    return [Shown(j, one, features(one)) for j, one in zip(chosen, found, strict=True)], total
+    return [Shown(j, one, features(one), most[j]) for j, one in zip(chosen, found, strict=True)], total
 
 
 def _pairs(model: CapsuleModel, test: DataSet, stored: dict[str, Any], config: ReportConfig) -> list[Pair]:

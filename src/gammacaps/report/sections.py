@@ -125,7 +125,8 @@ def classes(report: Report) -> Section | None:
         "long as it would. Little else was asked of it: no training image, no rule of what a picture should look "
         "like, only a small price on every bright pixel, so that what does not matter stays dark.",
         "Where it resembles the training image beside it, the capsule goes by what people would go by. Where it "
-        "looks like noise, so does what the network goes by.",
+        "looks like noise, so does what the network goes by, unless the search fell short of what real images reach: "
+        "then its card says so.",
     )
     if report.other:
         intro += paragraphs(f"The third picture is what the network {report.other} needs for the same class.")

@@ -7,13 +7,15 @@ from gammacaps.report.collect import Collected, Shown
 from gammacaps.report.content import Capsule, Layer, Picture
 from gammacaps.report.fill.audited import kind_of
 
+FELL_SHORT = 0.5  # of the length that a test image gives a capsule: a generated input of less says nothing of it
 SERVED = 3  # classes named under a hidden capsule, at most
 
 
 def class_capsule(found: Collected, shown: Shown) -> Capsule:
     name = found.test.class_names[shown.index]
     best = int(shown.generated.scores.argmax())
-    note = "" if best == shown.index else f"taken for {found.test.class_names[best]}"
+    mistaken = best != shown.index and not fell_short(found, shown)
+    note = f"taken for {found.test.class_names[best]}" if mistaken else plainly(found, shown)
     other = None
     if found.beside:
         alt = f"The input that {other_name(found)} was given for the class {name}"
@@ -24,7 +26,7 @@ def class_capsule(found: Collected, shown: Shown) -> Capsule:
         shown.generated.activation,
         served(found, shown),
         Picture(image_png(found.examples[shown.index]), f"A training image of the class {name}"),
-        note or plainly(found, shown),
+        note,
         other=other,
     )
 
@@ -58,8 +60,16 @@ def served(found: Collected, shown: Shown) -> tuple[tuple[str, float], ...]:
     return tuple((name, value) for name, value in values if value > found.config.tau)
 
 
+def fell_short(found: Collected, shown: Shown) -> bool:
+    """Whether test images make the capsule so much longer that its generated input says nothing of it."""
+    reached = shown.generated.activations.max().item()
+    return shown.reached > found.config.tau and reached < FELL_SHORT * shown.reached
+
+
 def plainly(found: Collected, shown: Shown) -> str:
-    """What is to be said of a capsule that does not stand for one thing."""
+    """What is to be said of a capsule whose picture failed, or that does not stand for one thing."""
+    if fell_short(found, shown):
+        return f"the search fell short: a test image makes it {shown.reached:.2f} long"
     if shown.generated.activations.max().item() <= found.config.tau:
         return "nothing was found that activates it"
     groups = len(shown.features.groups)

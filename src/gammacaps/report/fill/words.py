@@ -15,7 +15,8 @@ def title(found: Collected) -> str:
     kind = {"gamma": "capsule network", "matrix": "matrix-capsule network", "cnn": "convolutional network"}
     training = found.stored.get("train")
     how = "" if not training else ", trained under attack" if training["robust"] else ", trained on clean images"
-    return f"A {kind[found.model.architecture]} for {found.test.name}{how}"
+    data = found.stored.get("data", {}).get("name") or found.test.name
+    return f"A {kind[found.model.architecture]} for {data}{how}"
 
 
 def lead(found: Collected) -> str:
