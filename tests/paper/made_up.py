@@ -23,20 +23,27 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
     """A run of the plan, with these figures: scores, accuracies clean and by radius, shares, lengths."""
     planned = RUNS[name]
     told = {"T": 0.5, "D": 0.4, "D0": 0.2, "clean": 0.9, "pgd": (0.7, 0.5, 0.1), "fgsm": (0.8, 0.6, 0.2)}
-    told |= {"worst": (0.6, 0.4, 0.05), "shirts": 0.5, "lengths": 0.8, "tenth": 0.5, "nothing": [], **changes}
+    told |= {"worst": (0.6, 0.4, 0.05), "shirts": 0.5, "lengths": 0.8, "tenth": 0.5, "nothing": []}
+    told |= {"counts": [], "skipped": [], **changes}
     attacks = [
         {"attack": attack, "eps": eps, **share(told[attack][place])}
         for attack in ("fgsm", "pgd")
         for place, eps in enumerate(EPS)
     ]
     classes = 5 if planned.data == "smallnorb" else 10
-    confusion = np.diag([100] * classes).tolist()
+    confusion = np.diag(told["counts"] or [100] * classes).tolist()
     if classes == 10:
-        confusion[6][6], confusion[6][0] = round(100 * told["shirts"]), 100 - round(100 * told["shirts"])
+        shirts = confusion[6][6]
+        confusion[6][6] = round(shirts * told["shirts"])
+        confusion[6][0] = shirts - confusion[6][6]
     one_class = {"mean": told["D0"], "mean_over_batches_of_100": told["D0"]}
     every = {"mean": told["D"], "mean_over_batches_of_100": told["D"]}
-    worst = [{"eps": eps, **share(told["worst"][place])} for place, eps in enumerate(EPS)] if planned.worst else []
-    inputs = {"activation": told["lengths"], "spread": 0.1, "scores": [0.1] * 9 + [0.8]}
+    few = {"classes": [1000 // classes] * classes}
+    worst = (
+        [{"eps": eps, **share(x), **few} for eps, x in zip(EPS, told["worst"], strict=True)] if planned.worst else []
+    )
+    lengths = told["lengths"] if isinstance(told["lengths"], list) else [told["lengths"]] * 10
+    inputs = [{"activation": length, "scores": [0.1] * 9 + [0.8]} for length in lengths]
     figures = {
         "name": name,
         "data": planned.data,
@@ -58,14 +65,16 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
             "D": {**every, "by_class": [one_class]},
             "confusion": confusion,
             "class_names": NAMES,
+            "weights": "0123abcd",
             "data": {"source": "smallnorb48-testing-dat.mat.gz", "images": 1000},
         },
         "worst": worst,
         "checks": [{"check": "fgsm-beats-pgd", "verdict": "pass"}] if worst else [],
+        "skipped": told["skipped"],
         "filters": {"largest_tenth": told["tenth"]},
         "nothing": {"classes": told["nothing"], "meaning": "Something stands for none of the above."},
         "map": {"unit": "capsule", "D_shuffled": 0.3, "D_alone": 0.1},
-        "generated": {"starts": 4, "steps": 5, "class": [inputs] * 10, "hidden": [inputs] * 6},
+        "generated": {"starts": 4, "steps": 5, "class": inputs, "hidden": inputs[:6]},
     }
     noise = np.random.default_rng(0)
     arrays = {

@@ -55,5 +55,8 @@ def test_the_named_hidden_capsules(source):
     assert expected()["hidden"] == dict(re.findall(r"^\s*(\d+) & .* & ([\w-]+) \\\\", body, re.MULTILINE))
 
 
-def test_the_radii():
-    assert tuple(expected()["eps"]) == EPS
+@pytest.mark.parametrize("attack", ["pgd", "fgsm"])
+def test_the_radii(source, attack):
+    end = source.index(f"\\label{{tbl:adversarial_experiment_{attack}}}")
+    header = source[source.rindex(r"\begin{tabular}", 0, end) : source.rindex(r"\end{tabular}", 0, end)]
+    assert tuple(float(eps) for eps in re.findall(r"\\epsilon=([\d.]+)", header)) == EPS

@@ -44,7 +44,9 @@ def test_what_the_fair_table_compares_is_trained_alike(data):
     fields = ("eps", "attack_step", "attack_steps", "eps_ramp", "steps", "batch", "lr", "schedule", "ema")
     alike = [[getattr(runs[f"{data}-{rule}-robust-0"].config, f) for f in fields] for rule in ("sda", "rba", "cnn")]
     assert alike[0] == alike[1] == alike[2]
-    assert [r.worst for r in runs.values() if r.data == data and r.kind == "robust" and r.config.seed == 0]
+    first = [r for r in runs.values() if r.data == data and r.kind == "robust" and r.config.seed == 0]
+    assert {r.rule for r in first} == {"sda", "rba", "cnn", "em"}
+    assert all(0.3 in dict(r.worst) for r in first)
 
 
 def test_parts_runs_and_lengths_can_be_chosen():

@@ -1,17 +1,19 @@
 """A reproduction of a tiny plan from end to end; interrupted, it goes on, and nothing is trained or measured twice."""
 
+import fcntl
 import json
 import shutil
 
-import numpy as np
 import pytest
 from made_up import record
 
 from gammacaps.cli import main
+from gammacaps.evaluation.store import identity
+from gammacaps.models import load
 from gammacaps.paper import measure, run
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.plan import Planned
-from gammacaps.paper.record import read_records
+from gammacaps.paper.record import FORMAT, read_records
 from gammacaps.training.config import TrainConfig
 
 TINY = {"data": "fashion-mini", "device": "cpu", "batch": 16, "attack_steps": 1, "steps": 4, "log_every": 1}
@@ -71,9 +73,8 @@ def test_all_of_it_in_small(options, done, tmp_path, capsys):
     last = found[SDA]
     assert last.earlier[0].steps == 2
     assert last.arrays["generated_hidden"].shape == (6, 1, 28, 28)
-    for one in found.values():  # image by image and in sum
-        stood = np.unpackbits(one.arrays["stood_0.3"])[:20]
-        assert stood.sum() == one.worst(0.3)["correct"]
+    for one in found.values():
+        assert sum(one.worst(0.3)["classes"]) == one.worst(0.3)["images"] == 20
     sizes = [path.stat().st_size for path in (tmp_path / "reproduction").iterdir() if path.suffix in (".json", ".npz")]
     assert max(sizes) < 200_000
     text = "".join(path.read_text() for path in (tmp_path / "reproduction").glob("*.json"))
@@ -87,29 +88,42 @@ def test_all_of_it_in_small(options, done, tmp_path, capsys):
     assert "1/2 fashion-mnist-sda-robust-0: done before." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("killed", [("measure", 1), ("measure", 2), ("attack_strongly", 1)])
-def test_a_killed_one_goes_on(options, done, monkeypatch, killed):
-    """Killed while it measures: what was trained and measured stays. The measuring is made up here."""
-    made_up = {name: record(name).figures for name in (SDA, OTHER)}
-    deadly = [killed]
+@pytest.fixture
+def made_up(monkeypatch, done):
+    """Measuring that takes no time, with what is to happen before it, and no page."""
+    figures = {name: record(name).figures for name in (SDA, OTHER)}
+    before = []
 
     def noted(name, folder):
         done.append((name, folder.name, None))
-        if deadly and sum(call[0] == name for call in done) == deadly[0][1] and name == deadly[0][0]:
-            deadly.clear()
-            raise KeyboardInterrupt
+        for call in before:
+            call(name)
 
     def measured(folder, planned, options):
         noted("measure", folder)
-        return {"results": made_up[planned.name]["results"], "worst": [], "checks": []}, {}
+        results = {**figures[planned.name]["results"], "weights": identity(load(folder))}
+        return {"results": results, "worst": [], "checks": [], "skipped": []}, {}
 
     def attacked(folder, planned, options, eps, images):
         noted("attack_strongly", folder)
-        return {"worst": [{"eps": eps}]}, {}
+        return {"worst": [{"eps": eps, "weights": identity(load(folder))}]}
 
     monkeypatch.setattr(run, "measure", measured)
     monkeypatch.setattr(run, "attack_strongly", attacked)
     monkeypatch.setattr(run, "write_page", lambda *_, **__: None)
+    return before
+
+
+@pytest.mark.parametrize("killed", [("measure", 1), ("measure", 2), ("attack_strongly", 1)])
+def test_a_killed_one_goes_on(options, done, made_up, killed):
+    """Killed while it measures: what was trained and measured stays."""
+
+    def deadly(name):
+        if (name, sum(call[0] == name for call in done)) == killed:
+            made_up.clear()
+            raise KeyboardInterrupt
+
+    made_up.append(deadly)
     with pytest.raises(KeyboardInterrupt):
         run.reproduce(("all",), options)
     run.reproduce(("all",), options)
@@ -120,23 +134,63 @@ def test_a_killed_one_goes_on(options, done, monkeypatch, killed):
         assert sum(call[0] == name for call in done) == wanted
 
 
+def test_strong_attacks_are_added_only_to_the_figures_of_the_very_weights(options, done, made_up, tmp_path):
+    run.reproduce(("all",), options)
+    path, folder = options.results_folder / f"{SDA}.json", options.work_folder / SDA
+    whole = json.loads(path.read_text())
+    assert whole["worst"][0]["weights"] == whole["results"]["weights"]
+
+    def again(**changes):
+        path.write_text(json.dumps({**whole, "worst": [], **changes}))
+        done.clear()
+        run.reproduce(("all",), options)
+        return [call[0] for call in done], json.loads(path.read_text())["worst"]
+
+    assert again() == (["attack_strongly"], whole["worst"])
+    # Nor is a finished run trained again for an earlier moment whose figures are gone.
+    early = options.results_folder / f"{SDA}.at-2.json"
+    early.rename(tmp_path / "kept.json")
+    assert again() == (["attack_strongly"], whole["worst"])
+    (tmp_path / "kept.json").rename(early)
+    # Trained to the end, but elsewhere: other weights.
+    assert again(results={**whole["results"], "weights": "another machine's"}) == ([], [])
+    # The same training half done here, the figures from elsewhere.
+    shutil.rmtree(folder)
+    run.train(PLAN[0].config, folder, until=2)
+    assert again() == ([], [])
+    # Half done, whatever its weights are.
+    assert again(results={**whole["results"], "weights": identity(load(folder))}) == ([], [])
+    run.make(PLAN[0], options)
+    assert json.loads(path.read_text())["worst"] == []
+    # Trained to its end, it is the run that was measured.
+    run.resume(folder, until=4, device="cpu", data_dir=None)
+    assert again() == (["attack_strongly"], whole["worst"])
+    (folder / "model.safetensors").write_bytes(b"broken")
+    assert again() == ([], [])
+
+
 def test_runs_of_another_length_are_made_anew_where_asked(options, tmp_path):
     folder = options.results_folder
     folder.mkdir()
-    figures = {**record(OTHER).figures, "format": 1, "steps": 3, "total": 3}
+    figures = {**record(OTHER).figures, "format": FORMAT, "steps": 3, "total": 3}
     (folder / f"{OTHER}.json").write_text(json.dumps(figures))
     assert run.finished(PLAN[1], options)  # no length was asked for
     longer = ReproduceConfig(quick=True, results=folder, steps=4)
     assert not run.finished(PLAN[1], longer)
 
 
-def test_a_run_that_another_process_is_at_is_left_to_it(options, done, tmp_path, capsys):
-    with run._claimed(tmp_path / "runs" / f"{SDA}.lock") as mine:
-        assert mine
-        with run._claimed(tmp_path / "runs" / f"{SDA}.lock") as again:
-            assert not again
-    with run._claimed(tmp_path / "runs" / f"{SDA}.lock") as mine:
-        assert mine
+def test_a_run_that_another_process_is_at_is_left_to_it(options, done, made_up, capsys):
+    options.work_folder.mkdir()
+    with (options.work_folder / f"{SDA}.lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        run.reproduce(("all",), options)
+    assert {call[1] for call in done} == {OTHER}
+    assert not (options.work_folder / SDA).exists()
+    assert f"1/2 {SDA}: left to the process that is at it." in capsys.readouterr().err
+    done.clear()
+    run.reproduce(("all",), options)  # the other process is gone
+    assert {call[1] for call in done} == {SDA}
+    assert f"2/2 {OTHER}: done before." in capsys.readouterr().err
 
 
 def test_the_command_line(tmp_path, monkeypatch, capsys):

@@ -29,8 +29,8 @@ class ReproduceConfig:
     runs: tuple[str, ...] = ()
     """Only these runs, and no page: so that several processes can share the work (see --dry-run for the names)."""
     steps: int | None = None
-    """Length of training; without it the paper's 15,000 under attack and 5,000 on clean images. Runs that were
-    shorter are done again."""
+    """Length of training; without it the paper's 15,000 under attack and 5,000 on clean images. Where it is
+    given, runs that were shorter are done again; without it runs of any length count as done."""
     evaluate_images: int | None = None
     """Measure on so many test images at most; without it on all, and on 1,000 for the strong attacks."""
     suite: tuple[str, ...] = ("strong",)

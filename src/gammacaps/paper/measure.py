@@ -1,6 +1,5 @@
 """All that any table or figure needs of a trained run, worked out right after its training and kept small."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ from torch import Tensor
 from gammacaps.data import DataSet, load_set
 from gammacaps.environment import pick_device
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.evaluate import balanced, balanced_places
-from gammacaps.evaluation.run import FOLDER, evaluate_run
-from gammacaps.explain.activate import Generated, activate_all
+from gammacaps.evaluation.evaluate import balanced
+from gammacaps.evaluation.run import evaluate_run
+from gammacaps.explain.activate import activate_all
 from gammacaps.explain.filters import first_filters
 from gammacaps.explain.maps import activation_map
 from gammacaps.explain.nothing import none_of_the_above
@@ -34,7 +33,7 @@ def measure(run: Path, planned: Planned, options: ReproduceConfig) -> tuple[dict
     device = pick_device(options.device)
     test = load_set(config.data, "test", data_dir=config.data_dir, size=config.size)
     paper = EvaluateConfig(attacks=("paper",), eps=EPS, checks=False, **_common(planned, options, planned.images))
-    figures: dict[str, Any] = {"results": _small(evaluate_run(run, paper)), "worst": [], "checks": [], "suite": []}
+    figures: dict[str, Any] = {"results": _small(evaluate_run(run, paper)), "worst": [], "checks": [], "skipped": []}
     arrays: Arrays = {}
     model = load(run, device=device)
     _look(model, test, figures, arrays)
@@ -46,35 +45,21 @@ def measure(run: Path, planned: Planned, options: ReproduceConfig) -> tuple[dict
 
 def attack_strongly(
     run: Path, planned: Planned, options: ReproduceConfig, eps: float, images: int | None
-) -> tuple[dict[str, list[Any]], Arrays]:
-    """Figures that the suite at one radius adds, and image by image which stood under all of it."""
-    config = planned.config
-    test = load_set(config.data, "test", data_dir=config.data_dir, size=config.size)
+) -> dict[str, list[Any]]:
+    """Figures that the suite at one radius adds."""
     suite = ("fgsm", "pgd", *(QUICK_SUITE if options.quick else options.suite))
-    checks = eps == config.eps and not options.quick
+    checks = eps == planned.config.eps and not options.quick
     common = _common(planned, options, images)
     found = evaluate_run(run, EvaluateConfig(attacks=suite, eps=(eps,), checks=checks, **common))
-    rows = [{k: row[k] for k in ("attack", "eps", "accuracy", "interval")} for row in found["attacks"]]
-    figures = {"worst": found["worst"], "checks": found.get("checks", []), "suite": rows, "skipped": found["skipped"]}
-    return figures, {f"stood_{eps:g}": stood(run, test, eps, common["limit"], found["weights"])}
+    classes = [sum(row) for row in found["confusion"]]  # of the images that the suite had
+    worst = [{**row, "classes": classes} for row in found["worst"]]
+    return {"worst": worst, "checks": found.get("checks", []), "skipped": found["skipped"]}
 
 
 def _common(planned: Planned, options: ReproduceConfig, images: int | None) -> dict[str, Any]:
     few = pick_device(options.device).type == "cpu" or planned.config.preset == "matrix"
     where = {"data_dir": options.data_dir, "device": options.device}
     return {**where, "batch": 250 if few else 1000, "limit": limited(images, options)}
-
-
-def stood(run: Path, test: DataSet, eps: float, limit: int | None, weights: str) -> np.ndarray:
-    """Image by image: whether it is right under every attack at a radius, as packed bits, and so clean too."""
-    places = balanced_places(test, limit)
-    entries = [json.loads(path.read_text()) for path in (run / FOLDER).glob("*.json")]
-    mine = [entry for entry in entries if entry["weights"] == weights and entry["attack"]["eps"] == eps]
-    attacked, broken = set(), set()  # only what is right clean is attacked
-    for entry in mine:
-        attacked |= {int(place) for place in entry["predicted"]}
-        broken |= {int(place) for place, answer in entry["predicted"].items() if answer != test.labels[int(place)]}
-    return np.packbits(np.array([place in attacked and place not in broken for place in places.tolist()]))
 
 
 def _small(results: dict[str, Any]) -> dict[str, Any]:
@@ -90,8 +75,9 @@ def _look(model: Model, test: DataSet, figures: dict[str, Any], arrays: Arrays) 
     """The filters, where images of nothing fall, and the activation maps of the first hidden layer."""
     filters = first_filters(model)
     arrays["filters"] = filters.weights.to(torch.float16).numpy()
-    figures["filters"] = {"largest_tenth": filters.mean_largest_tenth, "participation": filters.mean_participation}
-    figures["nothing"] = none_of_the_above(model, class_names=test.class_names).to_json()
+    figures["filters"] = {"largest_tenth": filters.mean_largest_tenth}
+    nothing = none_of_the_above(model, class_names=test.class_names)
+    figures["nothing"] = {"classes": nothing.classes, "meaning": nothing.meaning}
     if isinstance(model, CapsuleModel):
         images, labels = balanced(test, MAP_IMAGES)
         shown = activation_map(model, images, labels, by_type=isinstance(model, MatrixCapsNet))
@@ -107,19 +93,14 @@ def _generate(
     figures["generated"] = {"starts": starts, "steps": steps}
     first = torch.stack([test.images[test.labels == k][0] for k in range(len(test.class_names))])
     arrays["examples"] = _bytes(first)
-    found: dict[str, list[Generated]] = {}
     for name, layer in (("class", "class"), ("hidden", model.layers[1])):
-        found[name] = activate_all(model, layer, starts=starts, steps=steps, best=min(5, starts))
-        arrays[f"generated_{name}"] = _bytes(torch.stack([one.image for one in found[name]]))
+        found = activate_all(model, layer, starts=starts, steps=steps, best=min(5, starts))
+        arrays[f"generated_{name}"] = _bytes(torch.stack([one.image for one in found]))
         figures["generated"][name] = [
-            {"activation": round(one.activation, 4), "spread": round(one.spread, 4), "scores": _rounded(one.scores)}
-            for one in found[name]
+            {"activation": round(one.activation, 4), "scores": _rounded(one.scores)} for one in found
         ]
     if model.decoder is not None:
-        shown = reconstruct(model, first, torch.arange(len(first)), generated=found["class"])
-        arrays["reconstructions"] = _bytes(shown.reconstructions)
-        assert shown.likeness is not None
-        figures["generated"]["likeness"] = _rounded(shown.likeness)
+        arrays["reconstructions"] = _bytes(reconstruct(model, first, torch.arange(len(first))).reconstructions)
 
 
 def _bytes(images: Tensor) -> np.ndarray:

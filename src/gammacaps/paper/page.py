@@ -52,7 +52,7 @@ def write_page(folder: Path, *, quick: bool = False) -> Path:
         kind = "of the cut-down version" if not quick else "of the whole reproduction"
         raise InputError(f"{folder} holds figures {kind} ({mixed[0]}): give another folder with --results.")
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder.with_suffix(".md")
+    path = folder.with_name(f"{folder.name}.md")
     write_whole(path, page(found, folder, quick=quick).encode())
     return path
 
@@ -108,7 +108,7 @@ def notes(found: Found) -> str:
 
 def _bound(found: Found) -> str:
     """What no network can keep at eps 0.5, and which of the paper's figures are above it."""
-    shares = {d: bound(found[name]) for d in DATA if (name := name_of(d, "sda", "robust")) in found}
+    shares = {d: bound(found[name].classes) for d in DATA if (name := name_of(d, "sda", "robust")) in found}
     if not shares:
         return ""
     above = [

@@ -11,7 +11,7 @@ import numpy as np
 from gammacaps.errors import InputError
 from gammacaps.files import read_json, write_whole
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,11 @@ class Record:
     @property
     def steps(self) -> int:
         return int(self.figures["steps"])
+
+    @property
+    def classes(self) -> list[int]:
+        """How many images of each class it was measured on; the strong attacks say their own."""
+        return [sum(row) for row in self.figures["results"]["confusion"]]
 
     def accuracy(self, attack: str, eps: float) -> dict[str, Any] | None:
         """The row of an attack of the paper's at a radius."""

@@ -12,13 +12,15 @@ from typing import Any
 
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
+from gammacaps.evaluation.store import identity
+from gammacaps.models import load
 from gammacaps.models.stored import read_config
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table
 from gammacaps.paper.measure import attack_strongly, measure
 from gammacaps.paper.page import write_page
 from gammacaps.paper.plan import Planned, chosen, same_training
-from gammacaps.paper.record import path_of, read_record, write_record
+from gammacaps.paper.record import Record, path_of, read_record, write_record
 from gammacaps.training.checkpoint import step_of
 from gammacaps.training.config import config_from
 from gammacaps.training.loop import METRICS, resume, train
@@ -50,10 +52,12 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
 def make(planned: Planned, options: ReproduceConfig) -> None:
     """Trains a run to each of its moments and measures it there; what is there already is not done again.
 
-    What is measured is written at once, the strong attacks radius by radius: a machine may go at any time.
+    What is measured is written at once, the strong attacks radius by radius: a machine may go at any time. A run
+    whose end is measured is never trained again, not for a moment before it either: its weights would be lost.
     """
     folder = options.work_folder / planned.name
-    left = [moment for moment in planned.moments if not measured(planned, options, moment)]
+    ended = measured(planned, options, planned.moments[-1])
+    left = [] if ended else [moment for moment in planned.moments if not measured(planned, options, moment)]
     behind = folder.exists() and (not _same(folder, planned) or (bool(left) and step_of(folder) > left[0]))
     for moment in left:
         advance(planned, folder, moment, options, overwrite=behind)
@@ -63,14 +67,12 @@ def make(planned: Planned, options: ReproduceConfig) -> None:
         about = {**_about(planned, options, folder, moment), "measure_seconds": round(time.monotonic() - started, 1)}
         write_record(_path(planned, options, moment), {**about, **figures}, arrays)
     path = _path(planned, options, planned.moments[-1])
-    for eps, images in planned.worst:
-        record = read_record(path)
-        if record.worst(eps) is None:
-            started = time.monotonic()
-            more, arrays = attack_strongly(folder, planned, options, eps, images)
-            figures = {**record.figures, **{name: record.figures.get(name, []) + more[name] for name in more}}
-            figures["measure_seconds"] += round(time.monotonic() - started, 1)
-            write_record(path, figures, {**record.arrays, **arrays})
+    for eps, images in unattacked(planned, options):
+        record, started = read_record(path), time.monotonic()
+        more = attack_strongly(folder, planned, options, eps, images)
+        figures = {**record.figures, **{name: record.figures[name] + more[name] for name in more}}
+        figures["measure_seconds"] += round(time.monotonic() - started, 1)
+        write_record(path, figures, record.arrays)
 
 
 def advance(planned: Planned, folder: Path, moment: int, options: ReproduceConfig, *, overwrite: bool) -> None:
@@ -84,18 +86,24 @@ def advance(planned: Planned, folder: Path, moment: int, options: ReproduceConfi
 def finished(planned: Planned, options: ReproduceConfig) -> bool:
     """Whether a run's figures are there.
 
-    Where a length was asked for, they must be of one as long; where the run itself is still there, the strong attacks
-    must be done too. Without it they could be made up for only by training again.
+    Where a length was asked for, they must be of one as long; where the weights that were measured are still there,
+    the strong attacks must be done too. Without them they could be made up for only by training again.
     """
     path = path_of(options.results_folder, planned.name)
     if not path.exists():
         return False
-    record = read_record(path)
-    if options.steps is not None and record.steps < planned.moments[-1]:
+    if options.steps is not None and read_record(path).steps < planned.moments[-1]:
         return False
-    attacked = all(record.worst(eps) is not None for eps, _ in planned.worst)
-    folder = options.work_folder / planned.name
-    return attacked or record.figures["total"] != planned.moments[-1] or not _same(folder, planned)
+    return not unattacked(planned, options)
+
+
+def unattacked(planned: Planned, options: ReproduceConfig) -> list[tuple[float, int | None]]:
+    """The radii, and the numbers of images, of the strong attacks that a finished run lacks and that can be made up."""
+    if not measured(planned, options, planned.moments[-1]):
+        return []
+    record = read_record(_path(planned, options, planned.moments[-1]))
+    left = [(eps, images) for eps, images in planned.worst if record.worst(eps) is None]
+    return left if left and _measured_on(record, options.work_folder / planned.name, planned) else []
 
 
 def measured(planned: Planned, options: ReproduceConfig, moment: int) -> bool:
@@ -112,6 +120,16 @@ def _same(folder: Path, planned: Planned) -> bool:
     try:
         return same_training(config_from(read_config(folder)["train"]), planned.config)
     except (InputError, KeyError):
+        return False
+
+
+def _measured_on(record: Record, folder: Path, planned: Planned) -> bool:
+    """Whether a folder holds the very weights of a record: not half-trained ones, nor another machine's."""
+    if not _same(folder, planned) or step_of(folder) != record.steps:
+        return False
+    try:
+        return identity(load(folder)) == record.figures["results"]["weights"]
+    except InputError:  # broken, or gone
         return False
 
 

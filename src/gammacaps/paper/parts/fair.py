@@ -27,7 +27,7 @@ def compared(part: str, found: Found, words: str) -> str:
     rows = [row for name in PARTS[part] if name in found for row in _rows(found[name])]
     checked = [_checked(found[name]) for name in PARTS[part] if name in found and found[name].figures["checks"]]
     believe = "Can these be believed? " + "; ".join(checked) + "." if checked else ""
-    parts = (words, table(HEADER, rows) if rows else "", believe, missing(part, found))
+    parts = (words, table(HEADER, rows) if rows else "", _skipped(part, found), believe, missing(part, found))
     return "\n\n".join(text for text in parts if text)
 
 
@@ -41,6 +41,16 @@ def _rows(record: Record) -> list[list[str]]:
         told += ["-", "-"] if worst is None else [f"**{percent(worst)}**", f"{worst['images']:,}"]
         rows.append([*heading(record), attack, percent(record.figures["results"]["clean"]), f"{eps:g}", *told])
     return rows
+
+
+def _skipped(part: str, found: Found) -> str:
+    """Which attacks the worst case is without, why, and in which runs."""
+    without: dict[str, list[str]] = {}
+    for name in PARTS[part]:
+        for words in dict.fromkeys(found[name].figures["skipped"] if name in found else ()):
+            without.setdefault(words.rstrip("."), []).append(f"`{name}`")
+    told = [f"{words} ({', '.join(names)})" for words, names in without.items()]
+    return "Not in the worst case: " + "; ".join(told) + "." if told else ""
 
 
 def _checked(record: Record) -> str:
