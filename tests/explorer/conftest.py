@@ -1,11 +1,13 @@
 """For the tests of the explorer: the browser, two tiny runs, and a server that shows them."""
 
 import pytest
-from browser import browser  # noqa: F401  a fixture
+from browser import Watch, browser  # noqa: F401  a fixture
+from paging import DESK
 from serving import make_run, serving
 
 from gammacaps.audit.config import AuditConfig
 from gammacaps.audit.run import audit_run
+from gammacaps.explorer import questions
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_networks
 
@@ -28,3 +30,40 @@ def networks(runs):
 def port(networks):
     with serving(networks) as (port, _):
         yield port
+
+
+@pytest.fixture(scope="module")
+def alone(networks):
+    """The address of a page with one network."""
+    with serving(networks[:1]) as (port, _):
+        yield f"http://127.0.0.1:{port}/"
+
+
+@pytest.fixture(scope="module")
+def both(port):
+    """The address of a page with two."""
+    return f"http://127.0.0.1:{port}/"
+
+
+@pytest.fixture
+def opened(browser, monkeypatch):  # noqa: F811  the fixture
+    """Opens pages, on which inputs are generated in no time."""
+    monkeypatch.setattr(questions, "STARTS", 2)
+    monkeypatch.setattr(questions, "STEPS", 5)
+    contexts = []
+
+    def open_page(address, viewport=DESK, tree=True, **options):
+        context = browser.new_context(viewport=viewport, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20000)
+        watch = Watch(page)
+        page.goto(address)
+        page.wait_for_selector("html[data-ready]")
+        if tree:
+            page.wait_for_selector(".tree svg")
+        return page, watch
+
+    yield open_page
+    for context in contexts:
+        context.close()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gammacaps.errors import InputError
-from gammacaps.explorer.questions import image_of, read_activate, read_attack, read_capsule, read_parse
+from gammacaps.explorer.questions import image_of, read_activate, read_attack, read_parse
 
 SAMPLE = {"image": {"sample": 3}}
 
@@ -42,6 +42,10 @@ def test_pixels_are_the_network_s_own_bytes(networks):
         ({"image": {"pixels": "AAAA"}}, "images of 1 x 28 x 28 bytes, one a pixel and channel, not of 3"),
         ({**SAMPLE, "tau": 1}, "tau must be a number from 0 to 0.99, not 1"),
         ({**SAMPLE, "tau": float("nan")}, "tau must be a number"),
+        ({**SAMPLE, "tau": float("inf")}, "tau must be a number"),
+        ({**SAMPLE, "tau": 10**400}, "tau must be a number from 0 to 0.99, not 10000"),  # larger than any float
+        ({**SAMPLE, "tau": [0.1]}, "tau must be a number from 0 to 0.99, not a list"),
+        ({"image": {"pixels": ["AAAA"]}}, "The pixels are no base64"),
         ({**SAMPLE, "all": 1}, "all must be true or false"),
         ({**SAMPLE, "last": None}, "last must be true or false, not None"),
         ({**SAMPLE, "off": [3]}, "off must be a list of pairs"),
@@ -60,7 +64,9 @@ def test_what_is_no_question_about_a_tree_is_told(networks, body, words):
     [
         ({"eps": 1.5}, "eps must be a number from 0 to 1, not 1.5"),
         ({"eps": "0.1"}, "eps must be a number"),
+        ({"eps": 1e-320}, "eps must be 0 or a number from 1e-06 to 1, not 1e-320"),
         ({"attack": "pdg"}, "did you mean 'pgd'"),
+        ({"attack": {"pgd": 1}}, "There is no attack 'an object'"),
         ({"target": 10}, "target must be a whole number from 0 to 9, not 10"),
         ({"attack": "noise", "target": 1}, "Noise aims at no class"),
         ({"starts": 3}, "There is no field 'starts'"),
@@ -85,7 +91,18 @@ def test_what_is_no_question_about_a_capsule_is_told(networks, fields, words):
         read_activate(fields, networks)
 
 
-def test_an_error_never_repeats_a_long_value(networks):
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tau": "9" * 5000},
+        {"tau": 10**4000},
+        {"tau": [9] * 5000},
+        {"9" * 5000: 1},
+        {"attack": "9" * 5000},
+        {"attack": [9] * 5000},
+    ],
+)
+def test_an_error_never_repeats_a_long_value(networks, fields):
     with pytest.raises(InputError) as error:
-        read_capsule({"layer": "9" * 5000}, networks)
+        read_attack({**SAMPLE, **fields}, networks)
     assert len(str(error.value)) < 200

@@ -5,6 +5,7 @@ import json
 import resource
 import socket
 import struct
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from gammacaps.explorer import answers, server, work
 from gammacaps.explorer.guard import allowed
 
 SAMPLE = {"image": {"sample": 3}}
+# What a browser says of a click on a link in another site's page.
+VISIT = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
 
 def error(answer):
@@ -73,6 +76,11 @@ def test_the_page_is_whole_and_nothing_else_can_be_fetched(port):
         {"Origin": "null"},
         {"Origin": "http://127.0.0.1:1"},  # another port is another origin
         {"Sec-Fetch-Site": "cross-site"},
+        {**VISIT, "Sec-Fetch-Dest": "iframe"},
+        {**VISIT, "Sec-Fetch-Dest": "object"},
+        {**VISIT, "Sec-Fetch-Mode": "no-cors"},
+        {**VISIT, "Origin": "http://evil.example"},
+        {**VISIT, "Host": "evil.example"},
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/api/model"])
@@ -85,6 +93,16 @@ def test_other_names_and_other_origins_are_refused(port, headers, path):
 def test_the_page_s_own_origin_may_ask(port):
     headers = {"Host": f"localhost:{port}", "Origin": f"http://localhost:{port}", "Sec-Fetch-Site": "same-origin"}
     assert request(port, "GET", "/api/model", headers=headers)[0] == 200
+
+
+def test_a_link_in_another_site_s_page_leads_to_the_page_and_to_nothing_else(port):
+    status, headers, content = request(port, "GET", "/", headers=VISIT)
+    assert (status, content[:15]) == (200, b"<!doctype html>")
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+    for method, path in (("POST", "/"), ("HEAD", "/"), ("GET", "/page/main.js"), ("GET", "/api/model")):
+        assert request(port, method, path, headers=VISIT)[0] == 403
+    assert request(port, "POST", "/api/parse", SAMPLE, VISIT)[0] == 403
 
 
 def test_where_it_listens_everywhere_addresses_are_let_in_and_names_are_not():
@@ -105,6 +123,11 @@ def test_where_it_listens_everywhere_addresses_are_let_in_and_names_are_not():
         ("/api/parse", b"{}", {}, 415, "Questions are JSON"),
         ("/api/parse", b" " * 10**6, {"content-type": "application/json"}, 413, "too large"),
         ("/api/parse", {"image": {"pixels": "A" * 66000}}, {}, 400, "images of 1 x 28 x 28 bytes"),
+        ("/api/parse", {**SAMPLE, "tau": 10**400}, {}, 400, "tau must be a number from 0 to 0.99"),
+        ("/api/parse", {**SAMPLE, "\ud800": 1}, {}, 400, "There is no field '\\ud800'"),  # half a surrogate pair
+        ("/api/parse", {"image": {"pixels": "\ud800"}}, {}, 400, "The pixels are no base64"),
+        ("/api/attack", {**SAMPLE, "attack": "\ud800"}, {}, 400, "There is no attack '\\ud800'"),
+        ("/api/attack", {**SAMPLE, "eps": 1e-320}, {}, 400, "eps must be 0 or a number from 1e-06 to 1"),
         ("/api/attack", {**SAMPLE, "eps": 2}, {}, 400, "eps must be a number from 0 to 1"),
         ("/api/activate", {"layer": 7, "capsule": 0}, {}, 400, "layer must be a whole number"),
         ("/api/model", {}, {}, 405, "can't be asked in that way"),
@@ -122,6 +145,14 @@ def test_what_can_t_be_answered_is_told(port, path, body, headers, status, words
 )
 def test_queries_that_make_no_sense_are_told(port, query):
     assert request(port, "GET", f"/api/{query}")[0] == 400
+
+
+def test_no_depth_of_a_value_is_a_fault(port):
+    """Near the depth at which JSON is no longer read, a value may be read and still be too deep to be repeated."""
+    for depth in range(800, 1000):
+        for value in (f'"sample": {"[" * depth}{"]" * depth}', f'"pixels": {"[" * depth}{"]" * depth}'):
+            body = ("{" + f'"image": {{{value}}}' + "}").encode()
+            assert request(port, "POST", "/api/parse", body, {"content-type": "application/json"})[0] == 400
 
 
 def test_a_chunked_body_has_the_same_limit(port):
@@ -157,45 +188,50 @@ def test_a_fault_of_our_own_is_told_and_the_server_goes_on(port, monkeypatch):
 
 @pytest.mark.parametrize("path", ["/api/attack", "/api/capsule"])
 def test_work_for_a_client_that_goes_away_is_stopped(networks, monkeypatch, path):
-    begun, stopped = [], []
+    begun, release, ends = threading.Event(), threading.Event(), []
 
-    def endless(*given):
-        begun.append(1)
-        tick = given[-1] if callable(given[-1]) else None
+    def attack(asked, network, tick):
+        begun.set()
         try:
-            for k in range(5000 if tick else 200):  # what tells no progress ends by itself
-                time.sleep(0.002)
-                if tick:
-                    tick(k, 5000)
-        finally:
-            stopped.append(1)
+            while not release.wait(0.002):
+                tick(1, 2)
+        except work.Stopped:
+            ends.append("stopped")
+            raise
         return {}
 
-    monkeypatch.setattr(answers, "attack", endless)
-    monkeypatch.setattr(answers, "capsule", endless)
+    def capsule(*given):  # tells no progress: it can't be stopped once it has begun, but nobody waits for it
+        begun.set()
+        release.wait(20)
+        ends.append("released")
+        return {}
+
+    monkeypatch.setattr(answers, "attack", attack)
+    monkeypatch.setattr(answers, "capsule", capsule)
     with serving(networks) as (port, app):
-        with socket.create_connection(("127.0.0.1", port), 20) as connection:
-            body = json.dumps(SAMPLE)
-            if path == "/api/attack":
-                words = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                words += f"Content-Length: {len(body)}\r\n\r\n{body}"
-            else:
-                words = f"GET {path}?layer=1&capsule=0 HTTP/1.1\r\nHost: localhost\r\n\r\n"
-            connection.sendall(words.encode())
-            while not begun:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 20) as connection:
+                body = json.dumps(SAMPLE)
+                if path == "/api/attack":
+                    words = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    words += f"Content-Length: {len(body)}\r\n\r\n{body}"
+                else:
+                    words = f"GET {path}?layer=1&capsule=0 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                connection.sendall(words.encode())
+                assert begun.wait(10)
+                (job,) = app.state.work.jobs["slow"].values()
+                assert (job.wanted, job.stop.is_set()) == (1, False)
+                # Gone at once, without a farewell.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            assert job.stop.wait(10)
+            assert job.wanted == 0
+            assert request(port, "POST", "/api/parse", SAMPLE)[0] == 200  # meanwhile, by the other lane
+            deadline = time.monotonic() + 10
+            while path == "/api/attack" and not ends and time.monotonic() < deadline:
                 time.sleep(0.01)
-            # Gone at once, without a farewell.
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        job = next(iter(app.state.work.jobs["slow"].values()), None)
-        deadline = time.monotonic() + 10
-        while job is not None and not job.stop.is_set() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert job is None or job.stop.is_set()
-        assert request(port, "POST", "/api/parse", SAMPLE)[0] == 200  # meanwhile, by the other lane
-        if path == "/api/attack":
-            while not stopped and time.monotonic() < deadline:
-                time.sleep(0.01)
-            assert stopped
+            assert ends == (["stopped"] if path == "/api/attack" else [])
+        finally:
+            release.set()
 
 
 def test_a_crowd_is_answered_or_politely_refused_and_leaves_no_memory_behind(networks, monkeypatch):

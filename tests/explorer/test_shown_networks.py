@@ -5,10 +5,15 @@ import pytest
 import torch
 from serving import make_run
 
-from gammacaps.data import load_set
+from gammacaps.data import StoredImages, StoredSet, load_set
+from gammacaps.data.storing import store_set
 from gammacaps.errors import InputError
+from gammacaps.evaluation.evaluate import balanced
+from gammacaps.evaluation.run import EPS
+from gammacaps.explorer import networks as explorer_networks
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_network, load_networks
+from gammacaps.models.stored import read_config, write_config
 
 
 def test_a_run_s_own_test_images_are_there_to_pick_from(networks):
@@ -42,8 +47,50 @@ def test_data_can_be_named_and_must_fit(tmp_path, runs):
     np.savez(tmp_path / "ten.npz", images=images, labels=np.arange(60) % 10)
     np.savez(tmp_path / "two.npz", images=images, labels=np.arange(60) % 2)
     assert len(load_network(runs[0], ExploreConfig(data=str(tmp_path / "ten.npz"))).images) == 10
-    with pytest.raises(InputError, match="give data like its own with --data"):
+    with pytest.raises(InputError, match=r"in 10 classes, but .*two.npz has .* in 2"):
         load_network(runs[0], ExploreConfig(data=str(tmp_path / "two.npz")))
+
+
+def test_of_a_set_on_disk_only_the_images_shown_are_read(tmp_path, monkeypatch):
+    store_set("fashion-mini", tmp_path / "stored")
+    read, plain = [], StoredImages.__getitem__
+
+    def noted(images, index):
+        found = plain(images, index)
+        read.append(len(found))
+        return found
+
+    def never(data):
+        raise AssertionError("the set may be larger than memory")
+
+    monkeypatch.setattr(StoredImages, "__getitem__", noted)
+    monkeypatch.setattr(StoredSet, "whole", never)
+    monkeypatch.setattr(explorer_networks, "IMAGES", 30)
+    run = make_run(tmp_path / "run", train={"data": str(tmp_path / "stored")})
+    for config in (ExploreConfig(), ExploreConfig(data=str(tmp_path / "stored"))):
+        network = load_network(run, config)
+        images, labels = balanced(load_set("fashion-mini", "test"), 30)
+        assert network.source == str(tmp_path / "stored")
+        assert torch.equal(network.images, images)
+        assert torch.equal(network.labels, labels)
+    assert read == [30, 30]
+
+
+def test_the_images_that_a_network_was_measured_on_go_before_those_it_was_trained_on(tmp_path):
+    images = (np.random.default_rng(0).random((60, 28, 28)) * 255).astype(np.uint8)
+    np.savez(tmp_path / "other.npz", images=images, labels=np.arange(60) % 10)
+    run = make_run(tmp_path / "run", train={"data": str(tmp_path / "other.npz")})
+    assert load_network(run, ExploreConfig()).source == str(tmp_path / "other.npz")
+    write_config(run, {**read_config(run), "measured_on": "fashion-mini"})
+    assert load_network(run, ExploreConfig()).source == "fashion-mini"
+
+
+@pytest.mark.parametrize(
+    ("train", "eps"),
+    [({"robust": True, "eps": 0.3}, 0.3), ({"robust": False, "eps": 0.3}, EPS), ({"robust": True}, EPS), ({}, EPS)],
+)
+def test_the_radius_is_that_of_training_as_in_an_evaluation(tmp_path, train, eps):
+    assert load_network(make_run(tmp_path / "run", train=train), ExploreConfig()).eps == eps
 
 
 def test_two_networks_at_most_and_for_images_of_one_shape(tmp_path, runs):

@@ -1,7 +1,6 @@
 """What the page is told: an image's tree, an attack on it, a capsule and what activates it. Plain values all of it."""
 
 import base64
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,10 +18,10 @@ from gammacaps.explain.tree import difference, parse_tree, routing_trees
 from gammacaps.explorer import questions
 from gammacaps.explorer.drawing import draw_trees
 from gammacaps.explorer.networks import TAU, Network
+from gammacaps.explorer.work import Tick
 from gammacaps.models import CapsuleModel, Model
 from gammacaps.models.twin import twin
 
-Tick = Callable[[int, int], None]  # passes done and passes in all; raises where nobody waits any more
 SEED = 0
 PGD_STEPS, DRAWS = 40, 20
 EXAMPLES = 8  # real images shown for a capsule
@@ -58,7 +57,7 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
         "attacked": {**shown(attacked), **judged(scores_of(model, attacked))},
         "difference": {
             # Unchanged is mid-grey, a change by eps black or white.
-            "png": data_url(((attacked - image) / (2 * max(asked.eps, 1e-6)) + 0.5).clamp(0, 1)),
+            "png": data_url(((attacked - image) / (2 * max(asked.eps, questions.LEAST_EPS)) + 0.5).clamp(0, 1)),
             "magnified": round(1 / (2 * asked.eps), 1) if asked.eps else None,
             "largest": round((attacked - image).abs().max().item(), 4),
         },

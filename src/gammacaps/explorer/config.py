@@ -16,7 +16,7 @@ class ExploreConfig:
     browser: bool = True
     """Open the page in a browser where there is a screen."""
     data: str | None = None
-    """Data set to pick images from; without it the one that the network was trained on."""
+    """Data set to pick images from; without it the one that the network was measured or trained on."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
     device: str = "cpu"

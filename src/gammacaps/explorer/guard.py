@@ -39,21 +39,32 @@ class Guard:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        reason = why_not(Headers(scope=scope), self.host)
+        reason = why_not(scope, self.host)
         app = self.app if reason is None else JSONResponse({"error": reason}, 403)
         await app(scope, receive, with_headers)
 
 
-def why_not(headers: Headers, bound: str) -> str | None:
+def why_not(scope: Scope, bound: str) -> str | None:
     """Why a request is refused; None where it is not."""
+    headers = Headers(scope=scope)
     host = headers.get("host", "")
     name = hostname(f"http://{host}")
     if name is None or not allowed(name, bound):
         return "This server does not answer to that name: open the address that `gammacaps explore` printed."
     origin = headers.get("origin")
-    if (origin is not None and origin != f"http://{host}") or headers.get("sec-fetch-site") == "cross-site":
+    foreign = headers.get("sec-fetch-site") == "cross-site" and not is_visit(scope, headers)
+    if foreign or (origin is not None and origin != f"http://{host}"):
         return "Pages of another origin may not ask this server."
     return None
+
+
+def is_visit(scope: Scope, headers: Headers) -> bool:
+    """Whether a browser's window goes to the page, as after a click on a shared view's address in a chat.
+
+    Whoever sent it there learns nothing: the policies above keep the page out of frames and away from its opener.
+    """
+    wanted = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+    return wanted and scope["method"] == "GET" and scope["path"] == "/"
 
 
 def allowed(name: str, bound: str) -> bool:

@@ -1,5 +1,6 @@
 """The networks that a page shows: their weights, images to pick from, and what an audit found."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -10,10 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gammacaps.data import MINI, DataSet, find, load_set
+from gammacaps.data import MINI, DataSet, StoredSet, find, open_set
+from gammacaps.data.checks import Size
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
-from gammacaps.evaluation.evaluate import balanced
+from gammacaps.evaluation.evaluate import balanced_places, check_fit
+from gammacaps.evaluation.run import EPS, data_name, radius_of
 from gammacaps.explain.maps import BATCH
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.models import CapsuleModel, Model, load
@@ -24,7 +27,6 @@ from gammacaps.report.collect import depends_on_neighbours, figures_of
 USUAL = "fashion-mini"  # shown where no run is named
 IMAGES = 500  # of the test set, balanced over the classes, to pick from
 TAU = 0.1
-EPS = 0.1  # where the run does not say what it was trained at
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +53,7 @@ class Network:
 
     @functools.cached_property
     def eps(self) -> float:
-        training = self.stored.get("train", {})
-        return float(training.get("eps") or EPS) if training.get("robust") else EPS
+        return radius_of(self.stored.get("train", {})) or EPS
 
     @functools.cached_property
     def lengths(self) -> list[Tensor]:
@@ -94,7 +95,7 @@ def load_network(run: Path, config: ExploreConfig) -> Network:
     data, missing = images_for(run, model, stored, config)
     recorded = stored.get("data", {}).get("class_names")
     names = data.class_names if data else tuple(map(str, recorded or range(model.config.classes)))
-    images, labels = balanced(data, IMAGES) if data else (torch.zeros(0, *model.config.image_shape), torch.zeros(0))
+    images, labels = some_of(data) if data else (torch.zeros(0, *model.config.image_shape), torch.zeros(0))
     trees = isinstance(model, CapsuleModel) and not depends_on_neighbours(model)
     return Network(
         name=run.resolve().name,
@@ -117,37 +118,40 @@ def counts_of(model: CapsuleModel) -> tuple[int, ...]:
     return tuple(activations.shape[1] for activations in model.parse(black, couplings=False).activations)
 
 
-def images_for(run: Path, model: Model, stored: dict[str, Any], config: ExploreConfig) -> tuple[DataSet | None, str]:
-    """Test images for a network, never downloaded, and why there are none.
+def images_for(
+    run: Path, model: Model, stored: dict[str, Any], config: ExploreConfig
+) -> tuple[DataSet | StoredSet | None, str]:
+    """Test images for a network, never downloaded unless named, and why there are none.
 
     Where its own data set is not on this machine, the embedded sample serves for networks of the same classes.
     """
     training = stored.get("train", {})
-    name = config.data or training.get("data")
     data_dir, size = config.data_dir or training.get("data_dir"), training.get("size")
     if config.data is not None:
-        data = load_set(config.data, "test", data_dir=data_dir, size=size)
-        if not fits(model, data):
-            raise InputError(
-                f"The network in {run} takes images of shape {model.config.image_shape} in {model.config.classes} "
-                f"classes, but those of {data.name} are of {tuple(data.images.shape[1:])} in "
-                f"{len(data.class_names)}: give data like its own with --data."
-            )
-        return data, ""
+        return fitting(model, config.data, data_dir, size), ""
     try:
+        name = data_name(run, stored, None)
+        missing = f"The images of {name} are not on this machine: gammacaps data {name} looks for them."
+    except InputError as error:
+        name, missing = None, str(error)
+    with contextlib.suppress(InputError):  # the data have moved or are broken: the page works without them
         if name is not None and find(name, data_dir) is not None:
-            data = load_set(name, "test", data_dir=data_dir, size=size)
-            if fits(model, data):
-                return data, ""
-    except InputError:
-        pass  # the data have moved or are broken: the page works without them
-    sample = load_set(MINI, "test")
-    if fits(model, sample) and stored.get("data", {}).get("class_names") == list(sample.class_names):
-        return sample, ""
-    if name is None:
-        return None, "This network does not say what it was trained on: name a data set with --data."
-    return None, f"The images of {name} are not on this machine: gammacaps data {name} looks for them."
+            return fitting(model, name, data_dir, size), ""
+    with contextlib.suppress(InputError):
+        sample = fitting(model, MINI)
+        if stored.get("data", {}).get("class_names") == list(sample.class_names):
+            return sample, ""
+    return None, missing
 
 
-def fits(model: Model, data: DataSet) -> bool:
-    return tuple(data.images.shape[1:]) == model.config.image_shape and len(data.class_names) == model.config.classes
+def fitting(model: Model, name: str, data_dir: str | None = None, size: Size = None) -> DataSet | StoredSet:
+    data = open_set(name, "test", data_dir=data_dir, size=size)
+    check_fit(model, data)
+    return data
+
+
+def some_of(data: DataSet | StoredSet) -> tuple[Tensor, Tensor]:
+    """Images to pick from with their labels; of those on disk no others are read."""
+    places = balanced_places(data, IMAGES)
+    images = data.images.at(places)[:] if isinstance(data, StoredSet) else data.images[places]
+    return images, data.labels[places]

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -16,6 +15,8 @@ from gammacaps.explorer.networks import TAU, Network
 
 AttackName = Literal["pgd", "fgsm", "vote", "noise"]
 MOST_OFF = 64  # capsules switched off at once
+LEAST_EPS = 1e-6  # of an attack: less is lost in the rounding of a pixel
+MOST_WORDS = 40  # characters of a value that an error repeats
 # Generated inputs: how many starts and steps unless told, and at most.
 STARTS, STEPS, MOST_STARTS, MOST_STEPS = 6, 120, 60, 1000
 
@@ -62,7 +63,7 @@ def read_attack(body: Any, networks: Sequence[Network]) -> Attack:
     common = _parse_fields(fields, networks)
     network = networks[common["network"]]
     name = fields.get("attack", "pgd")
-    check_choice("attack", name, get_args(AttackName))
+    choice("attack", name, get_args(AttackName))
     if name == "vote" and not network.trees:
         raise InputError(f"{network.name} has no votes: choose another attack, such as pgd.")
     target = fields.get("target")
@@ -70,7 +71,10 @@ def read_attack(body: Any, networks: Sequence[Network]) -> Attack:
         target = whole("target", target, 0, network.model.config.classes - 1)
         if name == "noise":
             raise InputError("Noise aims at no class: leave target out.")
-    return Attack(**common, attack=name, eps=number("eps", fields.get("eps", network.eps), 0, 1), target=target)
+    eps = number("eps", fields.get("eps", network.eps), 0, 1)
+    if 0 < eps < LEAST_EPS:
+        raise InputError(f"eps must be 0 or a number from {LEAST_EPS:g} to 1, not {shortened(eps)}.")
+    return Attack(**common, attack=name, eps=eps, target=target)
 
 
 def read_activate(body: Any, networks: Sequence[Network]) -> Activate:
@@ -99,8 +103,8 @@ def image_of(asked: Any, network: Network) -> Float[Tensor, "C H W"]:
         return network.images[whole("sample", asked["sample"], 0, len(network.images) - 1)]
     channels, height, width = network.model.config.image_shape
     try:
-        content = base64.b64decode(str(asked["pixels"]), validate=True)
-    except (binascii.Error, ValueError):
+        content = base64.b64decode(asked["pixels"], validate=True)
+    except (binascii.Error, TypeError, ValueError):
         raise InputError("The pixels are no base64: send the image's bytes so encoded.") from None
     if len(content) != channels * height * width:
         raise InputError(
@@ -115,8 +119,15 @@ def known(body: Any, names: Sequence[str]) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise InputError("A question is a JSON object, such as {...}.")
     for name in body:
-        check_choice("field", name, names)
+        choice("field", name, names)
     return body
+
+
+def choice(what: str, value: Any, names: Sequence[str]) -> None:
+    """As `check_choice`, with an error that is short and can be sent: JSON may hold one half of a surrogate pair."""
+    if value not in names:
+        words = value.encode(errors="backslashreplace").decode() if isinstance(value, str) else shortened(value)
+        check_choice(what, cut(words), names)
 
 
 def whole(name: str, value: Any, low: int, high: int) -> int:
@@ -126,7 +137,7 @@ def whole(name: str, value: Any, low: int, high: int) -> int:
 
 
 def number(name: str, value: Any, low: float, high: float) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value) or not low <= value <= high:
+    if type(value) not in (int, float) or not low <= value <= high:  # nor is NaN
         raise InputError(f"{name} must be a number from {low:g} to {high:g}, not {shortened(value)}.")
     return float(value)
 
@@ -138,8 +149,14 @@ def truth(name: str, value: Any) -> bool:
 
 
 def shortened(value: Any) -> str:
-    words = repr(value)
-    return words if len(words) <= 40 else words[:39] + "…"
+    """A value in the words of an error; lists and objects, which may be deep, by their kind alone."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return cut(repr(value))
+
+
+def cut(words: str) -> str:
+    return words if len(words) <= MOST_WORDS else words[: MOST_WORDS - 1] + "…"
 
 
 def _parse_fields(fields: dict[str, Any], networks: Sequence[Network]) -> dict[str, Any]:

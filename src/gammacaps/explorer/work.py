@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 Lane = Literal["quick", "slow"]
-Tick = Callable[[int, int], None]
+Tick = Callable[[int, int], None]  # passes done and passes in all; raises where nobody waits any more
 Call = Callable[[Tick], bytes]
 
 WAITING: dict[Lane, int] = {"quick": 256, "slow": 32}  # jobs in a lane, at most

@@ -15,7 +15,7 @@ export class Network {
     this.scores = make("div", {}, this.line, this.table);
     this.heading = many ? make("h3", {}, facts.name) : null;
     this.verdict = make("div", { class: "verdict-line", hidden: true });
-    this.pair = make("div", { class: "pair" });
+    this.pair = make("div", { class: "sides" });
     this.readout = make("p", { class: "readout" });
     this.element = make("div", { class: "network" }, this.heading, this.verdict, this.pair, this.readout);
   }

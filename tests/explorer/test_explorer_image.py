@@ -1,0 +1,112 @@
+"""The page in a real browser: an image is drawn, picked or opened, and the network's answer to it is shown."""
+
+import base64
+import re
+
+import numpy as np
+import pytest
+import torch
+from paging import drag, keep, pad_pixels, settled, shown_scores
+from PIL import Image
+from serving import asked, make_run, serving
+
+from gammacaps.explorer.config import ExploreConfig
+from gammacaps.explorer.networks import load_networks
+
+
+def test_the_first_view_is_whole_asks_nobody_else_and_complains_of_nothing(opened, alone, networks):
+    page, watch = opened(alone)
+    assert page.title() == "sda · gammacaps explorer"
+    assert "trained under attack, eps 0.1" in page.locator("#about").inner_text()
+    assert page.locator("#samples button").count() == 60
+    assert page.locator('#samples button[aria-pressed="true"]').count() == 1
+    first = asked(int(alone.split(":")[2][:-1]), "/api/samples?count=1")["samples"][0]["sample"]
+    with torch.no_grad():
+        expected = networks[0].model(networks[0].images[first : first + 1])[0]
+    assert shown_scores(page) == pytest.approx(expected.tolist(), abs=0.006)
+    assert np.array_equal(pad_pixels(page), (networks[0].images[first, 0] * 255).round().byte().numpy())
+    assert [url for url in watch.requests if not url.startswith((alone, "data:", "blob:"))] == []
+    assert watch.complaints == []
+    keep(page, "first")
+
+
+def test_drawing_changes_the_answer_and_the_pad_is_what_the_network_gets(opened, alone):
+    page, watch = opened(alone)
+    page.locator("#clear").click()
+    assert pad_pixels(page).max() == 0
+    settled(page)
+    before = shown_scores(page)
+    with page.expect_response("**/api/parse"):
+        drag(page, (0.3, 0.2), (0.7, 0.25), (0.45, 0.8))
+    drawn = pad_pixels(page)
+    assert drawn.max() == 255
+    assert 30 < (drawn > 100).sum() < 200  # a thick line, not a blot
+    settled(page)
+    body = {"image": {"pixels": base64.b64encode(drawn.tobytes()).decode()}}
+    answer = asked(int(alone.split(":")[2][:-1]), "/api/parse", body)
+    assert shown_scores(page) == pytest.approx(answer["scores"], abs=0.006)
+    assert shown_scores(page) != before
+    page.locator("#eraser").click()
+    drag(page, (0.3, 0.2), (0.7, 0.25))
+    assert (pad_pixels(page) > 100).sum() < (drawn > 100).sum()
+    page.locator("#undo").click()
+    assert np.array_equal(pad_pixels(page), drawn)
+    page.locator("#undo").click()
+    assert pad_pixels(page).max() == 0
+    assert watch.complaints == []
+
+
+def test_the_pad_can_be_used_by_keyboard_and_by_touch(opened, alone):
+    page, _ = opened(alone, has_touch=True)
+    page.locator("#pad").focus()
+    page.keyboard.press("c")
+    for key in ("Space", "ArrowRight", "ArrowRight", "Space"):
+        page.keyboard.press(key)
+    page.locator("#tau").focus()  # the pen's mark goes
+    assert (pad_pixels(page) > 100).sum() > 5
+    before = pad_pixels(page)
+    box = page.locator("#pad").bounding_box()
+    page.touchscreen.tap(box["x"] + 20, box["y"] + 20)
+    assert (pad_pixels(page) != before).any()
+
+
+def test_an_image_can_be_picked_and_a_file_opened(opened, alone, networks, tmp_path):
+    page, _ = opened(alone)
+    with page.expect_response("**/api/samples*"):
+        page.locator("#pick-class").select_option("Bag")
+    page.locator("#samples button[aria-label$=Bag]").nth(2).click()
+    number = int(re.search(r"sample=(\d+)", page.url)[1])
+    assert networks[0].labels[number] == 8
+    settled(page)
+    assert np.array_equal(pad_pixels(page), (networks[0].images[number, 0] * 255).round().byte().numpy())
+    Image.new("RGB", (300, 200), (255, 255, 255)).save(tmp_path / "white.jpg")
+    page.locator("#file").set_input_files(tmp_path / "white.jpg")
+    page.wait_for_url("**pixels=*")
+    assert pad_pixels(page).min() > 250
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    page.locator("#file").set_input_files(tmp_path / "broken.png")
+    assert "can't be read as an image" in page.locator("#alert p").inner_text()
+
+
+def test_without_images_one_can_still_draw(opened, tmp_path, monkeypatch):
+    monkeypatch.setenv("GAMMACAPS_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    evil = '<img src=x onerror="document.title=1">'
+    names = [evil, *"bcdefghij"]
+    run = make_run(tmp_path / "mine", train={"data": str(tmp_path / "moved.npz")}, names=names)
+    with serving(load_networks([str(run)], ExploreConfig())) as (port, _):
+        page, watch = opened(f"http://127.0.0.1:{port}/", tree=False)
+        assert "not on this machine" in page.locator("#pick-note").inner_text()
+        assert "Draw something or pick an image" in page.locator("#answers").inner_text()
+        page.locator("#export summary").click()
+        page.locator('[data-export="svg"]').click()
+        assert "no tree to export yet" in page.locator("#alert p").inner_text()
+        drag(page, (0.2, 0.2), (0.8, 0.8))
+        page.wait_for_selector(".tree svg")
+        assert page.locator("#answers th").first.inner_text() == evil  # shown, and never run
+        page.locator('.tree [data-capsule^="1."]').first.click()
+        page.wait_for_selector(".generated img")
+        assert "not on this machine" in page.locator("#capsule .real").inner_text()
+        assert "gammacaps audit" in page.locator("#capsule .audit").inner_text()
+        assert page.title() == "mine · gammacaps explorer"
+        assert watch.complaints == []

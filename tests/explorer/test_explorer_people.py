@@ -1,0 +1,49 @@
+"""The page in a real browser: readable on every screen and to everybody, with what goes wrong said to people."""
+
+import pytest
+from browser import faults
+from paging import DESK, keep
+from serving import serving
+
+from gammacaps.explorer import answers, server
+
+PHONE = {"width": 390, "height": 844}
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.mark.parametrize(("scheme", "viewport"), [("light", DESK), ("dark", DESK), ("light", PHONE), ("dark", PHONE)])
+def test_axe_finds_no_serious_fault_and_nothing_is_wider_than_the_screen(opened, alone, scheme, viewport):
+    page, _ = opened(alone + "#sample=3&eps=0.1&capsule=0.1.4&off=0.1.2", viewport, color_scheme=scheme)
+    page.wait_for_selector(".shots")
+    page.wait_for_selector(".generated img")
+    page.wait_for_selector(".strongest img")
+    assert faults(page) == []
+    assert page.evaluate(OVERFLOW) <= 0
+    shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (min(map(int, shade[4:-1].split(","))) > 200) == (scheme == "light")
+    keep(page, f"{scheme}-{viewport['width']}")
+
+
+def test_the_theme_is_remembered(opened, alone):
+    page, _ = opened(alone, color_scheme="light")
+    page.locator("#theme").click()
+    page.locator("#theme").click()
+    assert page.locator("#theme").inner_text() == "Theme: dark"
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    assert page.locator("#theme").inner_text() == "Theme: dark"
+
+
+def test_what_goes_wrong_is_said_and_can_be_tried_again(opened, networks, monkeypatch):
+    with serving(networks[:1]) as (port, _):
+        page, _ = opened(f"http://127.0.0.1:{port}/")
+        with monkeypatch.context() as patch:
+            patch.setattr(answers, "parse", lambda *_: 1 / 0)
+            page.locator("#clear").click()
+            page.wait_for_selector("#alert:not([hidden])")
+            assert page.locator("#alert p").inner_text() == server.FAULT
+        page.locator("#alert button").click()
+        page.wait_for_selector("#alert", state="hidden")
+    page.locator("#pad").click()  # the server is gone
+    page.wait_for_selector("#alert:not([hidden])")
+    assert page.locator("#alert p").inner_text() == ("The server does not answer. Is gammacaps explore still running?")

@@ -1,0 +1,95 @@
+"""The page in a real browser: addresses give the same view to everybody, and views can be exported."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from paging import drag, keep, pad_pixels, set_slider, settled, shown_scores, until
+from PIL import Image
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_an_address_gives_the_same_view_again(opened, alone, drawn):
+    page, _ = opened(alone)
+    if drawn:
+        page.locator("#clear").click()
+        drag(page, (0.2, 0.5), (0.8, 0.6))
+    set_slider(page, "eps", 0.15)
+    page.wait_for_selector(".shots")
+    page.locator("#target").select_option("Bag")
+    settled(page)
+    page.locator('.tree [data-capsule^="1."]').first.click()
+    page.wait_for_url("**capsule=*")
+    page.locator('[data-step="2"]').click()
+    view = (pad_pixels(page), shown_scores(page), page.locator(".tree").last.inner_html(), page.url)
+    again, _ = opened(page.url)
+    again.wait_for_selector(".shots")
+    again.wait_for_selector(".generated img")
+    settled(again)
+    assert again.url == view[3]
+    assert np.array_equal(pad_pixels(again), view[0])
+    assert shown_scores(again) == view[1]
+    assert again.locator(".tree").last.inner_html() == view[2]
+    assert again.locator("#eps-value").inner_text() == "0.15"
+    again.locator("#clear").click()
+    assert pad_pixels(again).max() == 0
+    again.go_back()
+    until(again, lambda: np.array_equal(pad_pixels(again), view[0]))
+
+
+def test_an_address_that_makes_no_sense_still_shows_the_page(opened, alone):
+    junk = "#sample=zebra&eps=9&attack=bomb&target=99&capsule=7.7.7&off=1.2,x&pixels=%%%&step=90&tau=-3"
+    page, _ = opened(alone + junk)
+    assert page.locator(".tree svg").count() == 1
+    page, _ = opened(alone + "#sample=99999", tree=False)
+    page.wait_for_selector("#alert:not([hidden])")
+    assert "sample must be a whole number from 0 to 499" in page.locator("#alert p").inner_text()
+
+
+def test_a_view_can_be_opened_by_a_link_in_another_site_s_page(browser, alone):
+    address = f"{alone}#sample=3&step=2"
+    wiki = f'<!doctype html><a href="{address}">look</a>'
+    context = browser.new_context()
+    page = context.new_page()
+    page.route("http://wiki.example/", lambda route: route.fulfill(body=wiki, content_type="text/html"))
+    page.goto("http://wiki.example/")
+    page.get_by_text("look").click()
+    page.wait_for_selector(".tree svg")
+    assert page.url == address
+    page.reload()
+    page.wait_for_selector(".tree svg")
+    context.close()
+
+
+def test_a_view_can_be_exported(opened, alone, tmp_path):
+    page, _ = opened(alone + "#sample=3&eps=0.1")
+    page.wait_for_selector(".shots")
+
+    def exported(kind):
+        page.locator("#export summary").click()
+        with page.expect_download() as found:
+            page.locator(f'[data-export="{kind}"]').click()
+        path = tmp_path / found.value.suggested_filename
+        found.value.save_as(path)
+        return path
+
+    svg = ET.fromstring(exported("svg").read_text())
+    assert len(list(svg.iter("{http://www.w3.org/2000/svg}svg"))) == 3  # both trees, in one
+    image = Image.open(exported("png"))
+    assert image.width > 1500
+    assert len(image.convert("RGB").getcolors(10**6)) > 20
+    figures = json.loads(exported("json").read_text())
+    assert figures["address"] == page.url
+    assert figures["networks"][0]["attacked"]["tree"]["format"] == 1
+    assert figures["view"]["eps"] == 0.1
+    standalone = exported("html")
+    text = standalone.read_text()
+    assert "<script" not in text
+    assert not re.search(r'(src|href)="(?!data:|#)', text)
+    page.goto(standalone.as_uri())
+    assert page.locator(".tree svg").count() == 2
+    assert page.locator("#pad").evaluate("image => image.naturalWidth") == 28
+    assert "gammacaps explorer" in page.title()
+    keep(page, "standalone")

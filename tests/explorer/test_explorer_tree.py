@@ -1,0 +1,109 @@
+"""The page in a real browser: trees are stepped through and their capsules clicked, of one network or two."""
+
+from paging import keep, set_slider, settled, shown_scores
+from serving import make_run, serving
+
+from gammacaps.explorer.config import ExploreConfig
+from gammacaps.explorer.networks import load_networks
+
+
+def test_routing_s_iterations_can_be_stepped_through(opened, alone):
+    page, _ = opened(alone)
+    edges = page.locator(".tree path[data-from]")
+    assert edges.count() > 5
+    page.locator('[data-step="1"]').click()
+    assert edges.count() == 0  # nothing is chosen yet
+    assert "step=1" in page.url
+    page.keyboard.press("3")
+    assert edges.count() > 5
+    page.get_by_text("Watch").click()
+    assert page.locator('[data-step="1"]').get_attribute("aria-pressed") == "true"
+    page.wait_for_selector('[data-step="3"][aria-pressed="true"]')
+
+
+def test_only_active_capsules_are_shown_unless_asked(opened, alone):
+    page, _ = opened(alone)
+    some = page.locator(".tree [data-capsule]").count()
+    set_slider(page, "tau", 0.5)
+    settled(page)
+    fewer = page.locator(".tree [data-capsule]").count()
+    assert fewer < some
+    page.locator("#all").check()
+    settled(page)
+    assert page.locator(".tree [data-capsule]").count() == 32 + 6 + 10
+
+
+def test_a_capsule_can_be_clicked_read_and_switched_off(opened, alone, networks):
+    page, watch = opened(alone)
+    before = shown_scores(page)
+    page.locator('.tree [data-capsule="1.4"]').click()
+    page.wait_for_selector(".generated img")
+    page.wait_for_selector(".strongest img")
+    assert page.locator("#capsule h2:visible").inner_text() == "Hidden 1, capsule 4"
+    assert page.locator(".strongest li").count() == 8
+    assert page.locator(".serves-box .bars tr").count() == 10
+    row = networks[0].audit["layers"][0]["capsules"][4]
+    audit = page.locator("#capsule .audit").inner_text()
+    assert row["kind"] in audit
+    assert f"{row['rho']:.2f}" in audit
+    keep(page, "capsule")
+    page.get_by_text("Switch it off").click()
+    page.wait_for_selector(".bars .second")
+    assert "off=0.1.4" in page.url
+    assert shown_scores(page) != before
+    assert "capsule 4" in page.locator("#off").inner_text()
+    page.locator("#off button").click()
+    page.wait_for_selector(".bars .second", state="detached")
+    assert shown_scores(page) == before
+    page.locator(".strongest button").nth(1).click()
+    page.wait_for_url("**sample=*")
+    assert watch.complaints == []
+
+
+def test_capsules_can_be_walked_through_and_chosen_by_keyboard(opened, alone):
+    page, _ = opened(alone)
+    page.locator('.tree [data-capsule][tabindex="0"]').focus()
+    focused = "document.activeElement.dataset.capsule"
+    start = page.evaluate(focused)
+    assert start.startswith("2.")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(focused) != start
+    page.keyboard.press("ArrowLeft")
+    name = page.evaluate(focused)
+    assert name.startswith("1.")
+    assert page.locator(".readout").inner_text().startswith(f"hidden 1 capsule {name[2:]}: ")
+    assert page.locator(".tree.tracing").count() == 1
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**capsule=0.{name}*")
+
+
+def test_two_networks_stand_side_by_side(opened, both, networks):
+    page, watch = opened(both)
+    page.locator(".tree svg").nth(1).wait_for()
+    assert page.locator(".network h3").all_inner_texts() == ["sda", "rba"]
+    boxes = [page.locator(".tree").nth(n).bounding_box() for n in (0, 1)]
+    assert boxes[0]["y"] == boxes[1]["y"]
+    assert boxes[1]["x"] > boxes[0]["x"] + boxes[0]["width"]
+    assert shown_scores(page, 0) != shown_scores(page, 1)
+    page.locator(".network").nth(1).locator('[data-capsule^="1."]').first.click()
+    page.wait_for_url("**capsule=1.1.*")
+    assert "of rba" in page.locator("#capsule .where").inner_text()
+    page.get_by_text("Switch it off").click()
+    page.wait_for_selector(".bars .second")
+    assert page.locator("#answers > div").nth(0).locator(".second").count() == 0  # the other is as it was
+    set_slider(page, "eps", 0.1)
+    page.locator(".shots").nth(1).wait_for()
+    assert page.locator(".tree svg").count() == 4
+    keep(page, "two")
+    assert watch.complaints == []
+
+
+def test_a_network_without_capsules_shows_its_scores(opened, tmp_path):
+    run = make_run(tmp_path / "cnn", "cnn", filters=(2, 2), width=8)
+    with serving(load_networks([str(run)], ExploreConfig())) as (port, _):
+        page, watch = opened(f"http://127.0.0.1:{port}/", tree=False)
+        page.wait_for_selector(".bars")
+        assert "no capsules" in page.locator("#networks").inner_text()
+        set_slider(page, "eps", 0.2)
+        page.wait_for_selector(".shots")
+        assert watch.complaints == []
