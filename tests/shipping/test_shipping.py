@@ -19,6 +19,7 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.models import to_config
+from gammacaps.models.shipped import FILES
 from gammacaps.models.stored import write_config, write_weights
 from gammacaps.shipping import halve as halving
 from gammacaps.shipping.__main__ import main
@@ -98,7 +99,7 @@ def test_a_card_is_of_these_weights_and_of_no_others(run, tmp_path):
         card(tmp_path / "half", "tiny", shipped=tmp_path)
     (tmp_path / "half" / "results.json").write_text(json.dumps(results))
     folder = card(tmp_path / "half", "tiny", shipped=tmp_path / "weights")
-    assert sorted(p.name for p in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
+    assert sorted(p.name for p in folder.iterdir()) == sorted((*FILES, "results.json"))
     text = (folder / "README.md").read_text()
     row = results["attacks"][1]
     assert f"| PGD-2 eps 0.1 | {100 * row['accuracy']:.1f}% | " in text

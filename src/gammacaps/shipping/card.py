@@ -9,9 +9,9 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.run import radius_of
 from gammacaps.evaluation.store import identity
 from gammacaps.evaluation.table import shown, title
-from gammacaps.files import new_folder, read_json, write_whole
+from gammacaps.files import new_folder, read_json, write_json, write_whole
 from gammacaps.models import load
-from gammacaps.models.shipped import FILES, SHIPPED
+from gammacaps.models.shipped import FIGURES, FILES, SHIPPED
 from gammacaps.models.stored import read_config
 from gammacaps.report.fill.again import options
 from gammacaps.training.config import TrainConfig
@@ -53,8 +53,17 @@ def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
     with new_folder(folder, overwrite=True) as temporary:
         for file in FILES[:2]:
             shutil.copyfile(run / file, temporary / file)
+        for file, figures in zip(FIGURES, (results, audit), strict=True):
+            if figures is not None:
+                write_json(temporary / file, _anywhere(figures, name))
         write_whole(temporary / FILES[2], words(name, stored, results, audit, parameters).encode())
     return folder
+
+
+def _anywhere(figures: dict[str, Any], name: str) -> dict[str, Any]:
+    """Figures without the paths of the machine on which they were measured."""
+    data = {**figures["data"], "source": Path(figures["data"]["source"]).name}
+    return {**figures, "run": name, "data": data, "settings": {**figures["settings"], "data_dir": None}}
 
 
 def words(
