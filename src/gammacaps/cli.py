@@ -23,6 +23,8 @@ from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.training.config import TrainConfig, read_config_file
 
+HERE = ("device", "accumulate", "recompute_encoder")  # how a machine trains a run, which another may do otherwise
+
 
 @dataclass(frozen=True)
 class Train:
@@ -39,6 +41,8 @@ class Train:
     """Replace the run's folder if it exists; the old run is deleted when the new one starts."""
     json: bool = False
     """Print the metrics as JSON lines on standard output."""
+    given: tyro.conf.Suppress[tuple[str, ...]] = ()
+    """Which of HERE were given: beside --resume the others stay as the run has them."""
 
 
 @dataclass(frozen=True)
@@ -168,15 +172,13 @@ def train(options: Train) -> None:
     if options.resume is not None:
         run = options.resume
         given = {name: getattr(options.train, name) for name in ("steps", "epochs", "minutes", "data_dir")}
-        here = {name: getattr(options.train, name) for name in ("device", "accumulate", "recompute_encoder")}
-        if options != Train(train=TrainConfig(**given, **here), resume=run, json=options.json):
+        here = {name: getattr(options.train, name) for name in HERE}
+        if options != Train(train=TrainConfig(**given, **here), resume=run, json=options.json, given=options.given):
             raise InputError(
                 "--resume goes on with the run's own options: give only --steps, --epochs, --minutes, --device, "
                 "--data-dir, --accumulate or --recompute-encoder with it."
             )
-        # What was left out stays as the run has it.
-        given |= {name: None if value == getattr(TrainConfig, name) else value for name, value in here.items()}
-        loop.resume(run, as_json=options.json, **given)
+        loop.resume(run, as_json=options.json, **given, **{name: here[name] for name in options.given})
     else:
         run = options.out or Path("runs") / default_name(options.train)
         loop.train(options.train, run, overwrite=options.overwrite, as_json=options.json)
@@ -196,24 +198,27 @@ def default_name(config: TrainConfig) -> str:
 def evaluate(options: Evaluate) -> None:
     from gammacaps.evaluation.run import common_radius, evaluate_run
     from gammacaps.evaluation.table import table
+    from gammacaps.processes import joined
 
-    runs = _folders(options.runs)
-    config, results = options.evaluate, []
-    if len(runs) > 1 and config.eps is None and config.attacks != ("paper",):
-        config = replace(config, eps=(common_radius(runs),))
-    for run in runs:
-        results.append(evaluate_run(run, config, quiet=options.json))
-        if not options.json:
-            print(f"{table(results[-1])}\n\nWritten to {run / 'results.json'}")
-    if options.json:
-        print(json.dumps(results[0] if len(results) == 1 else results))
-    if options.evaluate.sweep and launch().rank == 0:
-        from gammacaps.evaluation.curve import draw_curves
+    with joined() as processes:
+        # The first process alone touches the runs' folders, which other machines need not see.
+        runs = processes.first(lambda: _folders(options.runs))
+        config, results = options.evaluate, []
+        if len(runs) > 1 and config.eps is None and config.attacks != ("paper",):
+            config = replace(config, eps=(processes.first(lambda: common_radius(runs)),))
+        for run in runs:
+            results.append(evaluate_run(run, config, quiet=options.json, processes=processes))
+            if not options.json:
+                print(f"{table(results[-1])}\n\nWritten to {run / 'results.json'}")
+        if options.json:
+            print(json.dumps(results[0] if len(results) == 1 else results))
+        if options.evaluate.sweep:
+            from gammacaps.evaluation.curve import draw_curves
 
-        path = runs[0] / "sweep.png"
-        draw_curves(results, path)
-        if not options.json:
-            print(f"The curve of accuracy over eps: {path}")
+            path = runs[0] / "sweep.png"
+            processes.first(lambda: draw_curves(results, path))
+            if not options.json:
+                print(f"The curve of accuracy over eps: {path}")
 
 
 def audit(options: Audit) -> None:
@@ -393,6 +398,9 @@ def run(arguments: list[str]) -> None:
             default=Train(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
             config=(tyro.conf.OmitArgPrefixes,),
         )
+    if isinstance(options, Train):
+        words = {argument.partition("=")[0].replace("-", "_").removeprefix("__") for argument in rest}
+        options = replace(options, given=tuple(name for name in HERE if {name, f"no_{name}"} & words))
     reuse_memory()
     function(options)
 

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -12,8 +13,7 @@ class Launch:
     count: int = 1
     place: int = 0  # among those on this machine
     beside: int = 1  # how many are on this machine
-    name: str | None = None  # the same for all processes of a launch and when it starts them again
-    restarts: int = 0
+    name: str | None = None  # no other launch's, and the same when this one starts its processes again
 
 
 def launch() -> Launch:
@@ -21,12 +21,21 @@ def launch() -> Launch:
     told = os.environ
     if "TORCHELASTIC_RUN_ID" not in told:  # other launchers may set RANK for purposes of their own
         return Launch()
-    name = told["TORCHELASTIC_RUN_ID"]
     return Launch(
         rank=int(told["RANK"]),
         count=int(told["WORLD_SIZE"]),
         place=int(told["LOCAL_RANK"]),
         beside=int(told["LOCAL_WORLD_SIZE"]),
-        name=None if name == "none" else name,  # torchrun's word where nobody named the launch
-        restarts=int(told["TORCHELASTIC_RESTART_COUNT"]),
+        name=_name(told["TORCHELASTIC_RUN_ID"], told.get("TORCHELASTIC_ERROR_FILE", "")),
     )
+
+
+def _name(given: str, errors: str) -> str | None:
+    """The name that the user gave to the launch, else that of the folder which torchrun makes for its logs.
+
+    That folder is new for each launch, and each machine has one of its own: LOGS/FOLDER/attempt_0/0/error.json.
+    """
+    if given != "none":  # torchrun's word where nobody named the launch
+        return given
+    folders = Path(errors).parents
+    return folders[2].name if len(folders) > 3 else None

@@ -1,9 +1,12 @@
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from together import together
 
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.run import evaluate_run
+from gammacaps.models import shipped
 from gammacaps.training import loop
 from gammacaps.training.config import TrainConfig
 
@@ -38,3 +41,36 @@ def test_any_number_of_processes_gives_the_very_same_figures_of_an_odd_number_of
         assert [json.loads(path.read_text())["predicted"] for path in files] == attacked
         assert json.loads((run / "results.json").read_text()) == more
         assert more["machine"]["processes"] == count
+
+
+def test_the_folders_are_the_first_process_s_alone(tmp_path):
+    for rank in ("0", "1"):  # each on a machine of its own
+        (tmp_path / rank).mkdir()
+    loop.train(TrainConfig(model=TINY, steps=1, batch=8, robust=False, device="cpu"), tmp_path / "0" / "mine")
+    arguments = ["--attacks", "fgsm", "--limit", 8, "--batch", 4, "--no-checks", "--device", "cpu", "--json"]
+    done = together(2, "evaluate", "mine", "fashion-mini", *arguments, "--sweep", 0, 0.1, apart=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [row["run"] for row in json.loads(done.stdout)] == ["mine", "runs/fashion-mini"]
+    assert done.stderr.count("Copied the network fashion-mini") == 1
+    assert (tmp_path / "0" / "mine" / "sweep.png").exists()
+    assert (tmp_path / "0" / "runs" / "fashion-mini" / "results.json").exists()
+    assert list((tmp_path / "1").iterdir()) == []
+    none = together(2, "evaluate", "nowhere", apart=tmp_path)
+    assert none.returncode == 2
+    assert none.stderr.count("There is no run's folder nowhere") == 1
+
+
+def test_two_that_copy_a_shipped_network_at_once_both_have_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    both, write = threading.Barrier(2, timeout=60), shipped.write_whole
+
+    def wait_and_write(path, content):
+        both.wait()  # until the other has seen that there is no folder yet
+        write(path, content)
+
+    monkeypatch.setattr(shipped, "write_whole", wait_and_write)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(shipped.run_folder, ["fashion-mini"] * 2))
+    assert found == [shipped.RUNS / "fashion-mini"] * 2
+    assert capsys.readouterr().err.count("Copied the network") == 1
+    assert [path.name for path in shipped.RUNS.iterdir()] == ["fashion-mini"]

@@ -7,21 +7,23 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
-from together import together
+from together import started, together
 
 import gammacaps
 from gammacaps import processes
 from gammacaps.cli import main
+from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.launch import Launch, launch
 from gammacaps.processes import ALONE, Processes
 from gammacaps.rendezvous import agreed_name
 from gammacaps.training import loop
-from gammacaps.training.checkpoint import CHECKPOINT
+from gammacaps.training.checkpoint import CHECKPOINT, step_of
 from gammacaps.training.config import TrainConfig
 from gammacaps.training.distribution import parts_of
 
@@ -148,6 +150,20 @@ def test_a_loss_that_is_not_a_number_stops_all_processes_with_one_sentence(tmp_p
     assert "Traceback" not in bad.stderr
 
 
+def test_ctrl_c_in_one_process_saves_and_stops_all_with_one_sentence(tmp_path):
+    run = tmp_path / "run"
+    with started(2, "train", *options(tiny(steps=100_000)), "--out", run) as first:
+        deadline = time.monotonic() + 120
+        while not (run / "metrics.jsonl").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        first.send_signal(signal.SIGINT)
+        _, words = first.communicate(timeout=60)
+    assert first.returncode == 130, words
+    assert words.count(f"and saved; go on with: gammacaps train --resume {run}") == 1
+    assert "Traceback" not in words
+    loop.resume(run, steps=step_of(run) + 1)
+
+
 def workers(run: Path, rank: int) -> list[int]:
     """The processes of that rank that train into a folder."""
     found = []
@@ -200,6 +216,54 @@ def test_a_launch_that_starts_again_goes_on_and_another_does_not(tmp_path, monke
         loop.train(config, run)
 
 
+@pytest.mark.parametrize("name", ["job 7", "none"])
+def test_a_restart_takes_no_other_launch_s_run_and_replaces_it_once(tmp_path, monkeypatch, name):
+    run, config = tmp_path / "run", tiny(steps=4, checkpoint_every=2)
+    loop.train(config, run)
+    (run / "of the old run").touch()
+    told = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    logs = "/tmp/torchelastic_0pbraard/none_ga1i7c35"
+    told |= {"TORCHELASTIC_RUN_ID": name, "TORCHELASTIC_RESTART_COUNT": "1"}
+    told |= {"TORCHELASTIC_ERROR_FILE": f"{logs}/attempt_1/0/error.json"}
+    for key, value in told.items():
+        monkeypatch.setenv(key, value)
+    with pytest.raises(InputError, match="exists already"):
+        loop.train(config, run)
+    loop.train(config, run, overwrite=True, until=3)
+    assert (step_of(run), (run / "of the old run").exists()) == (3, False)
+    assert json.loads((run / "config.json").read_text())["launch"] == ("none_ga1i7c35" if name == "none" else name)
+    (run / "of this run").touch()
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", f"{logs}/attempt_2/0/error.json")
+    loop.train(config, run, overwrite=True)
+    assert (step_of(run), (run / "of this run").exists()) == (4, True)
+
+
+def test_a_launch_without_a_name_or_logs_goes_on_with_nothing(tmp_path, monkeypatch):
+    told = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    for key, value in {**told, "TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_ERROR_FILE": ""}.items():
+        monkeypatch.setenv(key, value)
+    assert launch() == Launch()
+    loop.train(tiny(steps=1), tmp_path / "run")
+    with pytest.raises(InputError, match="exists already"):
+        loop.train(tiny(steps=1), tmp_path / "run")
+
+
+def test_what_is_given_beside_resume_counts_and_the_rest_stays(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    loop.train(tiny(steps=1, accumulate=4, recompute_encoder=True), run)
+    used = []
+
+    def learn(config, data, model, *_, **__):
+        used.append((config.device, config.accumulate, config.recompute_encoder))
+        return model
+
+    monkeypatch.setattr(loop, "_learn", learn)
+    for words in ([], ["--accumulate", "1"], ["--no-recompute-encoder"], ["--device", "auto", "--accumulate=2"]):
+        main(["train", "--resume", str(run), "--steps", "2", *words])
+    assert used == [("cpu", 4, True), ("cpu", 1, True), ("cpu", 4, False), ("auto", 2, True)]
+
+
 def test_processes_find_one_another_whatever_those_before_left(tmp_path):
     store = dist.HashStore()
     store.set("asked by 1", "an old question")
@@ -213,6 +277,13 @@ def test_processes_find_one_another_whatever_those_before_left(tmp_path):
     assert len(names) == 4
 
 
+def test_a_process_that_never_comes_is_not_waited_for_forever():
+    with pytest.raises(InputError, match=r"Of 3 processes these did not come within 0\.1 seconds: 1, 2; see what"):
+        agreed_name(dist.HashStore(), 0, 3, 0.1)
+    with pytest.raises(InputError, match=r"Of 3 processes these did not come within 0\.1 seconds: 0; see what"):
+        agreed_name(dist.HashStore(), 2, 3, 0.1)
+
+
 def test_one_process_does_everything_itself():
     assert ALONE.first(lambda: 3) == ALONE.each(lambda: 3) == 3
     assert ALONE.map(lambda x: x * x, range(4)) == [0, 1, 4, 9]
@@ -220,11 +291,20 @@ def test_one_process_does_everything_itself():
     assert ALONE.same("data")
 
 
-def test_machines_with_other_data_are_told_and_a_batch_too_small_leaves_no_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(Processes, "same", lambda *_: False)
-    with pytest.raises(InputError, match="fashion-mini is not the same on all machines: give each the same files"):
-        loop.train(tiny(), tmp_path / "run")
-    monkeypatch.undo()
+def test_machines_with_other_pixels_are_told(tmp_path):
+    data = load_set("fashion-mini", "test")
+    for rank in (0, 1):
+        pixels = (data.images[:200] * 255).round().to(torch.uint8).numpy()
+        pixels ^= rank  # the last bit of each pixel
+        (tmp_path / str(rank)).mkdir()
+        np.savez(tmp_path / str(rank) / "own.npz", images=pixels, labels=data.labels[:200].numpy())
+    bad = together(2, "train", *options(tiny(data="own.npz")), "--out", tmp_path / "run", apart=tmp_path)
+    assert bad.returncode == 2, bad.stderr
+    assert bad.stderr.count("own.npz is not the same on all machines: give each the same files") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_batch_too_small_leaves_no_folder(tmp_path):
     with pytest.raises(InputError, match="can't be split into 40 parts"):
         loop.train(tiny(accumulate=40), tmp_path / "run")
     assert not list(tmp_path.iterdir())

@@ -16,6 +16,8 @@ from gammacaps.training import loop
 from gammacaps.training.batches import batch_of
 from gammacaps.training.checkpoint import CHECKPOINT, Learner
 from gammacaps.training.config import TrainConfig
+from gammacaps.training.losses import classification_loss, reconstruction_loss
+from gammacaps.training.step import take_step
 
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]")
 
@@ -119,9 +121,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
 
 
 def test_a_loss_that_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
-    real = loop.classification_loss
     monkeypatch.setattr(
-        loop, "classification_loss", lambda n, s, y, step: real(n, s, y, step) * (float("nan") if step >= 5 else 1)
+        "gammacaps.training.step.classification_loss",
+        lambda n, s, y, step: classification_loss(n, s, y, step) * (float("nan") if step >= 5 else 1),
     )
     run = tmp_path / "run"
     with pytest.raises(InputError, match=f"NaN or infinite by step 6.*last good checkpoint is {run / CHECKPOINT}"):
@@ -202,10 +204,12 @@ def test_the_reconstruction_s_target_is_the_clean_image(monkeypatch):
     config = tiny(robust=True, attack_steps=1, eps=0.2, eps_ramp=0.0)
     learner, data = learner_of(config)
     seen = []
-    real = loop.reconstruction_loss
-    monkeypatch.setattr(loop, "reconstruction_loss", lambda made, target: seen.append(target) or real(made, target))
+    monkeypatch.setattr(
+        "gammacaps.training.step.reconstruction_loss",
+        lambda made, target: seen.append(target) or reconstruction_loss(made, target),
+    )
     images, labels = data.images[:8], data.labels[:8]
-    _, _, attacked = loop.take_step(config, learner, images, labels, 0.5)
+    _, _, attacked = take_step(config, learner, images, labels, 0.5)
     assert torch.equal(seen[0], images)
     assert not torch.equal(attacked, images)
     assert (attacked - images).abs().max() <= 0.2
@@ -217,7 +221,7 @@ def test_the_running_mean_of_the_weights():
     name = "routed.0.bias"
     expected = learner.average[name].clone()
     for step in range(12):
-        loop.take_step(config, learner, data.images[:8], data.labels[:8], 0.1)
+        take_step(config, learner, data.images[:8], data.labels[:8], 0.1)
         decay = min(0.5, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * learner.model.state_dict()[name]
         learner.step += 1

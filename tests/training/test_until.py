@@ -32,6 +32,8 @@ def test_stopping_on_the_way_changes_nothing(tmp_path):
     early = weights(tmp_path / "broken")
     resume(tmp_path / "broken", until=5)
     assert step_of(tmp_path / "broken") == 5
+    resume(tmp_path / "broken", until=2, steps=9)  # it is further already: nothing to do
+    assert step_of(tmp_path / "broken") == 5
     late, whole = weights(tmp_path / "broken"), weights(tmp_path / "whole")
     assert all(torch.equal(late[name], whole[name]) for name in whole)
     assert any(not torch.equal(early[name], late[name]) for name in whole)

@@ -15,8 +15,8 @@ from gammacaps.bench.ways import Run, routed_by
 from gammacaps.models import GammaCapsNet, create
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import squash
-from gammacaps.training import loop
 from gammacaps.training.config import TrainConfig
+from gammacaps.training.step import attack
 
 TITLES: dict[TaskName, str] = {
     "forward": "forward",
@@ -103,7 +103,7 @@ def training_task(preset: str, model: GammaCapsNet, images: Tensor, labels: Tens
 
     def exact() -> tuple[Tensor, ...]:
         with ways.attacked_by(plain=True):
-            return (loop.attack(config, plain, images, labels, 0, PROGRESS, None) - images,)
+            return (attack(config, plain, images, labels, 0, PROGRESS, None) - images,)
 
     step = partial(ways.training_step, config, images=images, labels=labels, progress=PROGRESS)
     found = {"eager": partial(step, plain, plain=True), "engine": partial(step, model, plain=False)}

@@ -17,6 +17,7 @@ from gammacaps.ops import Routed, length, reference, route
 from gammacaps.training import loop
 from gammacaps.training.checkpoint import Learner
 from gammacaps.training.config import TrainConfig
+from gammacaps.training.step import precision, take_step
 
 Run = Callable[[], tuple[Tensor, ...]]
 Network = TypeVar("Network", bound=nn.Module)
@@ -132,13 +133,13 @@ def training_step(
     """A step of training under attack, of a copy of the model: how the images were changed, and the loss."""
     model = copy.deepcopy(model).requires_grad_(True).train()
     learner = Learner(model, torch.optim.Adam(model.parameters(), lr=config.lr, fused=images.is_cuda), {})
-    with attacked_by(plain), loop._precision(images.device):
+    with attacked_by(plain), precision(images.device):
         if not plain and fast_attack(model, images, config.attack_loss, "linf", False) is None:
             raise RuntimeError("the fast attack can't run here")
 
     def run() -> tuple[Tensor, ...]:
         with attacked_by(plain), loop._deterministic():
-            losses, _, attacked = loop.take_step(config, learner, images, labels, progress)
+            losses, _, attacked = take_step(config, learner, images, labels, progress)
         return attacked - images, losses["loss"]
 
     return run

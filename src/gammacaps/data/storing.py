@@ -52,7 +52,8 @@ def store_batches(folder: str | Path, class_names: tuple[str, ...], *, train: Ba
                 labels = _write(file, batches, len(class_names), f"The {split} images for {folder}")
                 np.save(temporary / f"{split}_labels.npy", labels)
             counts[split] = len(labels)
-        np.save(temporary / "class_names.npy", np.array(class_names))
+        with told(folder):
+            np.save(temporary / "class_names.npy", np.array(class_names))
     return counts
 
 

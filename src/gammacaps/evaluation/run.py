@@ -1,5 +1,6 @@
 """Evaluates a run's folder and writes its results.json."""
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -26,13 +27,15 @@ EPS = 0.1  # where no run says
 FOLDER = "evaluation"  # in the run's folder: what each attack made of each image
 
 
-def evaluate_run(run: Path, config: EvaluateConfig, *, quiet: bool = False) -> dict[str, Any]:
+def evaluate_run(
+    run: Path, config: EvaluateConfig, *, quiet: bool = False, processes: Processes | None = None
+) -> dict[str, Any]:
     """The figures of a run, on the data it was trained on unless the configuration names other data.
 
-    Processes that torchrun started share the work; the first reads and writes the run's folder.
+    Processes that torchrun started share the work unless told otherwise; the first reads and writes the run's folder.
     """
-    with joined() as processes:
-        return _evaluate_run(run, config, quiet or processes.rank > 0, processes)
+    with joined() if processes is None else contextlib.nullcontext(processes) as together:
+        return _evaluate_run(run, config, quiet or together.rank > 0, together)
 
 
 def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Processes) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from gammacaps.files import new_folder, write_whole
 SHIPPED = Path(__file__).parent / "weights"
 RUNS = Path("runs")  # under the working directory: where a shipped network is copied to, since verbs write beside it
 FILES = ("config.json", "model.safetensors", "README.md")
+FIGURES = ("results.json", "audit.json")  # what was measured of it, as far as it was
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -41,11 +42,15 @@ def run_folder(name_or_folder: str | Path) -> Path:
         return source
     folder = RUNS / source.name
     if not folder.exists():
-        with new_folder(folder) as temporary:
-            for name in FILES:
-                write_whole(temporary / name, (source / name).read_bytes())
-        print(f"Copied the network {source.name} that comes with gammacaps to {folder}.", file=sys.stderr)
-    elif not is_copy(folder, source):
+        try:
+            with new_folder(folder) as temporary:
+                for file in source.iterdir():
+                    write_whole(temporary / file.name, file.read_bytes())
+            print(f"Copied the network {source.name} that comes with gammacaps to {folder}.", file=sys.stderr)
+        except InputError:
+            if not folder.exists():  # else another process has made it in the meantime
+                raise
+    if not is_copy(folder, source):
         raise InputError(
             f"{folder} is not the network {source.name} that comes with gammacaps: to use what is there give {folder}, "
             "to use the shipped one move it away."

@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint as checkpointed
 
-from gammacaps.attacks import pgd
-from gammacaps.attacks.losses import AttackLoss
 from gammacaps.data import DataSet, StoredSet, open_set
 from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
 from gammacaps.files import append_line, is_run, new_folder, remove_leftovers, write_whole
 from gammacaps.launch import launch
-from gammacaps.models import CNN, GammaCapsNet, MatrixCapsNet, Model, create, load, to_config
+from gammacaps.models import GammaCapsNet, MatrixCapsNet, Model, create, load, to_config
 from gammacaps.models.stored import CONFIG, WEIGHTS, read_config, write_config, write_weights
 from gammacaps.names import VECTOR_PRESETS
 from gammacaps.nn import MatrixCapsules
@@ -36,9 +34,9 @@ from gammacaps.training.batches import batches
 from gammacaps.training.checkpoint import CHECKPOINT, Learner, put_back, read_checkpoint, write_checkpoint
 from gammacaps.training.config import TrainConfig, config_from, model_changes
 from gammacaps.training.distribution import Sharing, parts_of
-from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
 from gammacaps.training.progress import Progress
 from gammacaps.training.schedule import learning_rate, radius
+from gammacaps.training.step import Objective, take_step
 
 METRICS = "metrics.jsonl"
 
@@ -78,7 +76,7 @@ def train(
         if config.tensorboard:
             _board_writer()
         described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": _describe(data)}
-        launched = {"launch": launch().name} if launch().name else {}
+        launched = {"launch": launch().name} if launch().name else {}  # by which a restart knows its own run
 
         def make_folder() -> None:
             with new_folder(folder, overwrite=overwrite) as temporary:
@@ -100,7 +98,10 @@ def resume(
     until: int | None = None,
     **lengths: float | None,
 ) -> Model:
-    """Goes on with an interrupted run, or with a finished one to a new length (steps, epochs or minutes)."""
+    """Goes on with an interrupted run, or with a finished one to a new length (steps, epochs or minutes).
+
+    What is None stays as the run has it.
+    """
     with joined() if processes is None else contextlib.nullcontext(processes) as together:
         stored = together.first(lambda: read_config(folder))
         if "train" not in stored:
@@ -111,12 +112,13 @@ def resume(
         longer: dict[str, Any] = {name: value for name, value in lengths.items() if value is not None}
         if longer:
             config = dataclasses.replace(config, **{"steps": None, "epochs": None, "minutes": None, **longer})
+        # For this time only: config.json goes on saying how the run was begun.
         here = dataclasses.replace(
             config,
             device=device or config.device,
             data_dir=data_dir or config.data_dir,
-            accumulate=accumulate or config.accumulate,
-            recompute_encoder=recompute_encoder or config.recompute_encoder,
+            accumulate=config.accumulate if accumulate is None else accumulate,
+            recompute_encoder=config.recompute_encoder if recompute_encoder is None else recompute_encoder,
         )
         data = _data(here, together)
         model = new_model(here, data)
@@ -131,21 +133,31 @@ def resume(
 
 
 def _data(config: TrainConfig, processes: Processes) -> DataSet | StoredSet:
-    """The training split, the same in every process."""
+    """The training split, the same in every process, as far as shapes, labels and the pixels of some images tell."""
     data = processes.each(lambda: open_set(config.data, "train", data_dir=config.data_dir, size=config.size))
-    if not processes.same((tuple(data.images.shape), zlib.crc32(data.labels.numpy().tobytes()))):
+    if processes.count > 1 and not processes.same(_checksums(data)):
         raise InputError(f"{data.name} is not the same on all machines: give each the same files.")
     return data
 
 
+def _checksums(data: DataSet | StoredSet) -> tuple[tuple[int, ...], int, int]:
+    """The images' shape, and checksums of all labels and of the pixels of every 97th image."""
+    pixels = 0
+    for start in range(0, len(data.labels), 97 * 100):  # a hundred in memory at once
+        some = data.images[start : start + 97 * 100 : 97]
+        # To bytes, since processors may round a resized image differently.
+        pixels = zlib.crc32((some * 255).round().to(torch.uint8).numpy().tobytes(), pixels)
+    return tuple(data.images.shape), zlib.crc32(data.labels.numpy().tobytes()), pixels
+
+
 def _goes_on(folder: Path, config: TrainConfig) -> bool:
-    """Whether torchrun has started the run in this folder before, and now gives the same command again."""
-    here = launch()
-    if not (here.restarts or here.name) or not is_run(folder):
+    """Whether this launch has made the run in this folder by the same command, which it now gives again."""
+    name = launch().name
+    if name is None or not is_run(folder):
         return False
     stored = read_config(folder)
-    ours = here.restarts > 0 or stored.get("launch") == here.name
-    return ours and stored.get("train") == json.loads(json.dumps(dataclasses.asdict(config)))
+    same = stored.get("train") == json.loads(json.dumps(dataclasses.asdict(config)))
+    return same and stored.get("launch") == name
 
 
 def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:
@@ -210,7 +222,7 @@ def _learn(
     coming = batches(data, config, sharing.own, device, learner.step)
     with _deterministic(), _stop_on_signal() as asked_to_stop, contextlib.closing(coming):
         try:
-            while (done := _progress(learner, total, limit)) < 1 and learner.step != until:
+            while (done := _progress(learner, total, limit)) < 1 and (until is None or learner.step < until):
                 images, labels = next(coming)
                 losses, accuracy, attacked = take_step(config, learner, images, labels, done, sharing)
                 learner.step += 1
@@ -259,114 +271,6 @@ def _save(folder: Path, learner: Learner) -> None:
     write_checkpoint(folder, learner)
 
 
-def take_step(
-    config: TrainConfig,
-    learner: Learner,
-    images: Tensor,
-    labels: Tensor,
-    progress: float,
-    sharing: Sharing | None = None,
-) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-    """One step of Adam on a batch: the losses, the accuracy (under attack) and the (attacked) images.
-
-    With several processes the images are this one's, and the losses and the accuracy its share of the batch's.
-    """
-    sharing = sharing or Sharing(Objective(config, learner.model), len(images))
-    noise = draw_noise(config, images, learner.step, sharing.size)
-    for group in learner.optimizer.param_groups:
-        group["lr"] = learning_rate(config, learner.step, progress)
-    learner.optimizer.zero_grad(set_to_none=True)
-    found, attacked = [], []
-    for part in sharing.parts:
-        with sharing.quiet(part):
-            given, starts = (images[part.given], labels[part.given]), noise[part.in_batch]
-            values, moved = sharing.objective(*given, starts, learner.step, progress)
-            sharing.backward(values["loss"], part)
-        found.append(values)
-        attacked.append(moved)
-    learner.optimizer.step()
-    # Early on the mean must forget the initial weights sooner than its decay says.
-    decay = min(config.ema, (1 + learner.step) / (10 + learner.step))
-    for key, value in learner.model.state_dict().items() if learner.average else ():
-        learner.average[key].lerp_(value, 1 - decay)
-    losses = sharing.added(found)
-    return losses, losses.pop("accuracy"), attacked[0] if len(attacked) == 1 else torch.cat(attacked)
-
-
-class Objective(nn.Module):
-    """What a step makes small, of some images of its batch; a module, for DistributedDataParallel takes only those."""
-
-    def __init__(self, config: TrainConfig, model: Model) -> None:
-        super().__init__()
-        self.config, self.model = config, model
-        self.reconstructs = isinstance(model, GammaCapsNet) and model.decoder is not None and config.reconstruction > 0
-
-    def all_learn(self) -> bool:
-        """Whether every weight gets a gradient: a decoder's do only where images are reconstructed."""
-        return self.reconstructs or getattr(self.model, "decoder", None) is None
-
-    def forward(
-        self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """The loss and what it consists of, the accuracy (under attack), and the (attacked) images."""
-        config, model, name = self.config, self.model, self.model.loss
-        clean = None
-        with _precision(images.device):
-            if config.trades and config.robust:
-                clean = model(images)
-            attacked = attack(config, model, images, labels, step, progress, clean, noise) if config.robust else images
-            parse = None if isinstance(model, CNN) else model.parse(attacked, couplings=False)
-            scores = model(attacked) if parse is None else parse.scores
-            if clean is None:
-                loss = classification_loss(name, scores, labels, step)
-            else:
-                loss = classification_loss(name, clean, labels, step)
-                loss = loss + config.trades * divergence(name, clean, scores).mean()
-            losses = {"classification": loss.detach()}
-            if self.reconstructs:
-                assert isinstance(model, GammaCapsNet)
-                assert parse is not None
-                difference = reconstruction_loss(model.reconstruct(parse, labels).float(), images)
-                losses["reconstruction"] = difference.detach()
-                loss = loss + config.reconstruction * difference
-        return {"loss": loss, **losses, "accuracy": (scores.argmax(dim=1) == labels).float().mean()}, attacked
-
-
-def attack(
-    config: TrainConfig,
-    model: Model,
-    images: Tensor,
-    labels: Tensor,
-    step: int,
-    progress: float,
-    clean: Tensor | None,
-    noise: Tensor | None = None,
-) -> Tensor:
-    """The images as PGD moves them, its steps shrunk with eps; for TRADES away from the clean scores."""
-    eps = radius(config, progress)
-    size = config.attack_step * (eps / config.eps if config.eps else 0)
-    if config.attack_steps == 1:
-        size = 1.25 * eps  # FGSM-RS (Wong, Rice and Kolter, 2020)
-    loss: str | AttackLoss = config.attack_loss
-    if clean is not None:
-        before = clean.detach()
-        loss = lambda scores, _: divergence(model.loss, before, scores)  # noqa: E731
-    noise = draw_noise(config, images, step, len(images)) if noise is None else noise
-    start = images + (2 * noise - 1) * eps
-    return pgd(model, images, labels, eps=eps, step=size, steps=config.attack_steps, loss=loss, start=start)
-
-
-def draw_noise(config: TrainConfig, images: Tensor, step: int, size: int) -> Tensor:
-    """Where in its ball, from 0 to 1, the attack on each pixel starts: for all of a batch of `size` images.
-
-    Every process draws it for the whole batch, so that an image's start does not depend on who has the image.
-    """
-    if not config.robust:
-        return images.new_empty(size, 0)
-    generator = torch.Generator(images.device).manual_seed(config.seed * 1_000_003 + step)
-    return torch.rand((size, *images.shape[1:]), generator=generator, device=images.device, dtype=images.dtype)
-
-
 def compile_routing(model: Model, backend: str = "inductor") -> None:
     """Compiles EM routing, which has no kernels of its own.
 
@@ -391,13 +295,6 @@ def _progress(learner: Learner, total: int | None, limit: float | None) -> float
     if limit is not None:
         shares.append(learner.seconds / limit)
     return max(shares)
-
-
-def _precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """bfloat16 convolutions on a GPU (routing stays in float32), float32 on a CPU."""
-    if device.type == "cuda":
-        return torch.autocast("cuda", dtype=torch.bfloat16)
-    return contextlib.nullcontext()
 
 
 @contextlib.contextmanager

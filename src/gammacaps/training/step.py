@@ -1,0 +1,131 @@
+"""One step of training: what it makes small, and the attack that it is made small under."""
+
+import contextlib
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gammacaps.attacks import pgd
+from gammacaps.attacks.losses import AttackLoss
+from gammacaps.models import CNN, GammaCapsNet, Model
+from gammacaps.training.checkpoint import Learner
+from gammacaps.training.config import TrainConfig
+from gammacaps.training.distribution import Sharing
+from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
+from gammacaps.training.schedule import learning_rate, radius
+
+
+def take_step(
+    config: TrainConfig,
+    learner: Learner,
+    images: Tensor,
+    labels: Tensor,
+    progress: float,
+    sharing: Sharing | None = None,
+) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    """One step of Adam on a batch: the losses, the accuracy (under attack) and the (attacked) images.
+
+    With several processes the images are this one's, and the losses and the accuracy its share of the batch's.
+    """
+    sharing = sharing or Sharing(Objective(config, learner.model), len(images))
+    noise = draw_noise(config, images, learner.step, sharing.size)
+    for group in learner.optimizer.param_groups:
+        group["lr"] = learning_rate(config, learner.step, progress)
+    learner.optimizer.zero_grad(set_to_none=True)
+    found, attacked = [], []
+    for part in sharing.parts:
+        with sharing.quiet(part):
+            given, starts = (images[part.given], labels[part.given]), noise[part.in_batch]
+            values, moved = sharing.objective(*given, starts, learner.step, progress)
+            sharing.backward(values["loss"], part)
+        found.append(values)
+        attacked.append(moved)
+    learner.optimizer.step()
+    # Early on the mean must forget the initial weights sooner than its decay says.
+    decay = min(config.ema, (1 + learner.step) / (10 + learner.step))
+    for key, value in learner.model.state_dict().items() if learner.average else ():
+        learner.average[key].lerp_(value, 1 - decay)
+    losses = sharing.added(found)
+    return losses, losses.pop("accuracy"), attacked[0] if len(attacked) == 1 else torch.cat(attacked)
+
+
+class Objective(nn.Module):
+    """What a step makes small, of some images of its batch; a module, for DistributedDataParallel takes only those."""
+
+    def __init__(self, config: TrainConfig, model: Model) -> None:
+        super().__init__()
+        self.config, self.model = config, model
+        self.reconstructs = isinstance(model, GammaCapsNet) and model.decoder is not None and config.reconstruction > 0
+
+    def all_learn(self) -> bool:
+        """Whether every weight gets a gradient: a decoder's do only where images are reconstructed."""
+        return self.reconstructs or getattr(self.model, "decoder", None) is None
+
+    def forward(
+        self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """The loss and what it consists of, the accuracy (under attack), and the (attacked) images."""
+        config, model, name = self.config, self.model, self.model.loss
+        clean = None
+        with precision(images.device):
+            if config.trades and config.robust:
+                clean = model(images)
+            attacked = attack(config, model, images, labels, step, progress, clean, noise) if config.robust else images
+            parse = None if isinstance(model, CNN) else model.parse(attacked, couplings=False)
+            scores = model(attacked) if parse is None else parse.scores
+            if clean is None:
+                loss = classification_loss(name, scores, labels, step)
+            else:
+                loss = classification_loss(name, clean, labels, step)
+                loss = loss + config.trades * divergence(name, clean, scores).mean()
+            losses = {"classification": loss.detach()}
+            if self.reconstructs:
+                assert isinstance(model, GammaCapsNet)
+                assert parse is not None
+                difference = reconstruction_loss(model.reconstruct(parse, labels).float(), images)
+                losses["reconstruction"] = difference.detach()
+                loss = loss + config.reconstruction * difference
+        return {"loss": loss, **losses, "accuracy": (scores.argmax(dim=1) == labels).float().mean()}, attacked
+
+
+def attack(
+    config: TrainConfig,
+    model: Model,
+    images: Tensor,
+    labels: Tensor,
+    step: int,
+    progress: float,
+    clean: Tensor | None,
+    noise: Tensor | None = None,
+) -> Tensor:
+    """The images as PGD moves them, its steps shrunk with eps; for TRADES away from the clean scores."""
+    eps = radius(config, progress)
+    size = config.attack_step * (eps / config.eps if config.eps else 0)
+    if config.attack_steps == 1:
+        size = 1.25 * eps  # FGSM-RS (Wong, Rice and Kolter, 2020)
+    loss: str | AttackLoss = config.attack_loss
+    if clean is not None:
+        before = clean.detach()
+        loss = lambda scores, _: divergence(model.loss, before, scores)  # noqa: E731
+    noise = draw_noise(config, images, step, len(images)) if noise is None else noise
+    start = images + (2 * noise - 1) * eps
+    return pgd(model, images, labels, eps=eps, step=size, steps=config.attack_steps, loss=loss, start=start)
+
+
+def draw_noise(config: TrainConfig, images: Tensor, step: int, size: int) -> Tensor:
+    """Where in its ball, from 0 to 1, the attack on each pixel starts: for all of a batch of `size` images.
+
+    Every process draws it for the whole batch, so that an image's start does not depend on who has the image.
+    """
+    if not config.robust:
+        return images.new_empty(size, 0)
+    generator = torch.Generator(images.device).manual_seed(config.seed * 1_000_003 + step)
+    return torch.rand((size, *images.shape[1:]), generator=generator, device=images.device, dtype=images.dtype)
+
+
+def precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """bfloat16 convolutions on a GPU (routing stays in float32), float32 on a CPU."""
+    if device.type == "cuda":
+        return torch.autocast("cuda", dtype=torch.bfloat16)
+    return contextlib.nullcontext()
