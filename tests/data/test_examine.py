@@ -131,7 +131,7 @@ def no_image(pets: Path) -> None:
         (transparent, "1 image is transparent in parts (pets/dog/01.png): transparency is dropped."),
         (turned, "1 photo is stored turned, with a mark that says so (pets/dog/01.jpg)"),
         (uneven, "The classes are uneven: cat has 24 training images, dog 4; always saying cat is right for 86%."),
-        (no_image, "1 file is left out, being no image: pets/cat/notes.txt."),
+        (no_image, "1 file is left out, being no image of a class: pets/cat/notes.txt."),
     ],
 )
 def test_what_is_good_to_know(pets: Path, change, words: str) -> None:
@@ -164,6 +164,15 @@ def test_own_split_and_npz(pets: Path) -> None:
     ]
     np.savez("own.npz", images=images)
     assert "lacks labels" in examine("own.npz").problems[0]
+
+
+def test_a_copy_in_another_class_and_a_file_beside_the_classes_are_named(pets: Path) -> None:
+    for name in ("cat/90.png", "cat/91.png", "dog/90.png"):
+        shutil.copyfile(pets / "cat/00.png", pets / name)
+    shutil.copyfile(pets / "cat/00.png", pets / "loose.png")
+    found = examine("pets")
+    assert any("pets/cat/00.png (cat) = pets/dog/90.png (dog)" in problem for problem in found.problems), found.problems
+    assert any(note.endswith("being no image of a class: pets/loose.png.") for note in found.notes), found.notes
 
 
 def test_what_is_nowhere_is_an_error(tmp_path: Path, monkeypatch, capsys) -> None:

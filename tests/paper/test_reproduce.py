@@ -197,10 +197,13 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     main(["reproduce", "confusion", "--dry-run"])
     assert "1 runs, " in capsys.readouterr().out
-    main(["reproduce", "--page"])
-    assert "Written to docs/reproduction.md." in capsys.readouterr().out
-    assert "Not run yet" in (tmp_path / "docs" / "reproduction.md").read_text()
-    for arguments, words in ((["--runs", "mnist"], "no run of the reproduction 'mnist'"), (["table9"], "")):
+    main(["reproduce", "--quick", "--dry-run"])
+    assert "half an hour on 2 cores" in capsys.readouterr().out
+    for arguments, words in (
+        (["--runs", "mnist"], "no run of the reproduction 'mnist'"),
+        (["table9"], ""),
+        (["--page"], "There are no figures in docs/reproduction yet"),
+    ):
         with pytest.raises(SystemExit, match="2"):
             main(["reproduce", *arguments])
         assert words in capsys.readouterr().err

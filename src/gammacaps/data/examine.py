@@ -104,15 +104,16 @@ def _digest(pixels: object) -> str:
 
 
 def _left_out(folder: Path) -> list[str]:
-    """A note on files in class folders that are not taken for images."""
+    """A note on files in class folders that are not taken for images, and on those beside the class folders."""
     below = [path for path in visible(folder) if path.is_dir()]
     if {"train", "test"} <= {path.name for path in below}:
         below = [path for part in below if part.name in SPLITS for path in visible(part) if path.is_dir()]
     endings = image_endings()
     odd = [path for each in below for path in visible(each) if path.suffix.lower() not in endings]
+    odd += [path for path in visible(folder) if not path.is_dir()]
     if not odd:
         return []
-    return [f"{_many(len(odd), 'file')} left out, being no image: {_some(odd)}."]
+    return [f"{_many(len(odd), 'file')} left out, being no image of a class: {_some(odd)}."]
 
 
 def _sizes(images: list[Seen], size: Size) -> Iterator[str]:
@@ -147,7 +148,8 @@ def _copies(images: list[Seen], class_names: tuple[str, ...]) -> Iterator[str]:
         yield f"{_many(len(shared), 'image')} both in train and in test: {_some(pairs)}; keep each in one of them."
     torn = [group for group in groups.values() if len({each.label for each in group}) > 1]
     if torn:
-        pairs = [" = ".join(f"{e.where} ({class_names[e.label]})" for e in group[:3]) for group in torn]
+        first = [list({each.label: each for each in reversed(group)}.values())[::-1] for group in torn]  # of each class
+        pairs = [" = ".join(f"{e.where} ({class_names[e.label]})" for e in group[:3]) for group in first]
         yield f"{_many(len(torn), 'image')} in more than one class: {_some(pairs)}; keep each in one class."
 
 

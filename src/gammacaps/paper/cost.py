@@ -18,8 +18,11 @@ def seconds(config: TrainConfig) -> float:
     return (config.steps or 0) * (STEP_MS[config.preset] + passes * PASS_MS[config.preset] * size) / 1000
 
 
-def cost_table(runs: Sequence[Planned], done: Collection[str]) -> str:
-    """One line a run, and their sum without those that are done."""
+def cost_table(runs: Sequence[Planned], done: Collection[str], *, quick: bool = False) -> str:
+    """One line a run, and their sum without those that are done; the quick ones are not for a GPU."""
+    if quick:
+        lines = [f"{run.name:<32}{run.config.steps:>8,} steps{'  done' if run.name in done else ''}" for run in runs]
+        return "\n".join([*lines, f"{len(runs)} runs; with measuring, all take about half an hour on 2 cores."])
     lines = [f"{'run':<32}{'steps':>8}{'attack':>8}  {'measured at':<16}about, on one H200"]
     for run in runs:
         attack = f"PGD-{run.config.attack_steps}" if run.config.robust else "-"

@@ -30,7 +30,7 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
     """Makes the runs that the parts need, each once, and then the page; says on standard error what it is at."""
     runs = chosen(options, parts)
     if options.dry_run:
-        print(cost_table(runs, {run.name for run in runs if finished(run, options)}))
+        print(cost_table(runs, {run.name for run in runs if finished(run, options)}, quick=options.quick))
         return
     pick_device(options.device)
     for place, planned in enumerate(runs, start=1) if not options.page else ():
@@ -43,6 +43,10 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
                 continue
             _say(f"{place}/{len(runs)} {planned.name}: {planned.config.steps:,} steps")
             make(planned, options)
+    if options.page and not any(options.results_folder.glob("*.json")):
+        raise InputError(
+            f"There are no figures in {options.results_folder} yet: make some with gammacaps reproduce (--quick: in small)."
+        )
     if options.page or not options.runs:
         print(f"Written to {write_page(options.results_folder, quick=options.quick)}.")
     else:

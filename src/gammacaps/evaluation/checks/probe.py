@@ -61,7 +61,7 @@ def learned(correct: Tensor, labels: Tensor) -> Check:
     if wilson(int(correct.sum()), len(correct))[0] > guessed:
         return Check("learned", "pass", right, "The network is better than guessing.")
     words = f"{percent(right)} are right, and always naming one class gives {percent(guessed)}"
-    return Check("learned", "warn", right, f"{words}: there is too little for an attack to break.")
+    return Check("learned", "warn", right, f"{words}, within what chance allows: too little for an attack to break.")
 
 
 @torch.no_grad()
