@@ -44,9 +44,7 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
             _say(f"{place}/{len(runs)} {planned.name}: {planned.config.steps:,} steps")
             make(planned, options)
     if options.page and not any(options.results_folder.glob("*.json")):
-        raise InputError(
-            f"There are no figures in {options.results_folder} yet: make some with gammacaps reproduce (--quick: in small)."
-        )
+        raise InputError(f"There are no figures in {options.results_folder} yet: make some with gammacaps reproduce.")
     if options.page or not options.runs:
         print(f"Written to {write_page(options.results_folder, quick=options.quick)}.")
     else:
