@@ -1,8 +1,8 @@
 import functools
 import json
+import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -32,15 +32,18 @@ def test_help_is_instant_and_imports_no_torch(arguments):
         "try: main(sys.argv[1:])\nexcept SystemExit as end: assert not end.code\n"
         "assert 'torch' not in sys.modules"
     )
-    # As a ratio, for machines differ and are busy: 0.35 s, twice the time of importing tyro, on a quiet one.
+    # Processor's time, and as a ratio, for machines differ and are busy: 0.2 to 0.4 s on a quiet one, where importing
+    # tyro takes 0.13 s, and torch 2 s.
     times = {}
     for _ in range(5):
         for name, command in (("help", [code, *arguments]), ("tyro", ["import tyro"])):
-            start = time.perf_counter()
+            before = os.times()
             done = subprocess.run([sys.executable, "-c", *command], capture_output=True, text=True, check=False)
-            times.setdefault(name, []).append(time.perf_counter() - start)
+            after = os.times()
+            used = after.children_user + after.children_system - before.children_user - before.children_system
+            times.setdefault(name, []).append(used)
             assert done.returncode == 0, done.stderr
-    assert min(times["help"]) < 4 * min(times["tyro"])
+    assert min(times["help"]) < 6 * min(times["tyro"])
 
 
 def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys):

@@ -4,7 +4,8 @@ import pytest
 from browser import Watch, faults
 from sample import CLASSES, EVIL, full
 
-from gammacaps.report import Report, render
+from gammacaps.report.content import Report
+from gammacaps.report.page import render
 from gammacaps.report.run import report_run
 
 SECTIONS = ("network", "scores", "checks", "strength", "classes", "hidden", "trees", "audit", "maps", "rerun")
