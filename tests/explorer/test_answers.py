@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -14,6 +15,7 @@ from gammacaps import explain
 from gammacaps.errors import InputError
 from gammacaps.explorer import answers
 from gammacaps.explorer.config import ExploreConfig
+from gammacaps.explorer.drawing import PALETTE, class_colours
 from gammacaps.explorer.networks import load_networks
 from gammacaps.explorer.questions import read_activate, read_attack, read_parse
 
@@ -84,6 +86,8 @@ def test_an_attack_stays_within_its_radius_and_is_the_same_each_time(networks, a
     assert answer["attacked"]["scores"][label] <= answer["clean"]["scores"][label] + 1e-4
     assert len(answer["drawings"]) == 2
     assert answer["words"].startswith("Taken for")
+    assert "nothing changed" not in answer["words"]  # which would deny the first sentence
+    assert answer["label"] == network.labels[3]
     assert answer["changed"]["predicted"] == [label, answer["attacked"]["predicted"]]
 
 
@@ -94,12 +98,38 @@ def test_an_attack_can_aim_and_one_of_no_strength_changes_nothing(networks):
     still = answers.attack(read_attack({**SAMPLE, "eps": 0}, networks), network, quiet)
     assert still["attacked"]["pixels"] == still["clean"]["pixels"]
     assert all(not layer["moved"] and not layer["appeared"] for layer in still["changed"]["layers"])
+    assert still["words"].endswith("in both. The same capsules are active, with the same parents.")
 
 
 def test_an_attack_with_capsules_off_is_one_on_that_network(networks):
     question = {**SAMPLE, "eps": 0.1, "off": [[1, 0]]}
     answer = answers.attack(read_attack(question, networks), networks[0], quiet)
     assert answer["attacked"]["tree"]["layers"][1]["activations"][0] == 0
+    whole = answers.parse(read_parse(SAMPLE, networks), networks[0])
+    assert answer["before"] == {name: whole[name] for name in ("scores", "predicted")}
+
+
+def test_a_class_has_one_colour_before_and_after_an_attack(networks):
+    edges = re.compile(r'data-from="([^"]+)" data-to="([^"]+)" stroke="([^"]+)"')
+    alone = answers.parse(read_parse(SAMPLE, networks), networks[0])["drawings"][0][-1]
+    clean, attacked = answers.attack(read_attack({**SAMPLE, "eps": 0.5}, networks), networks[0], quiet)["drawings"]
+    assert edges.findall(clean[-1]) == edges.findall(alone)
+    for drawing in (clean[-1], attacked[-1]):
+        for _, to, colour in edges.findall(drawing):
+            assert not to.startswith("2.") or colour == PALETTE[int(to[2:])]
+
+
+def test_ten_classes_have_ten_colours_that_are_seen_on_light_and_dark_pages():
+    def light(colour):
+        parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return sum(weight * p for weight, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True)) + 0.05
+
+    assert len({*PALETTE, class_colours(10)[None]}) == 11
+    for colour in PALETTE:
+        assert light("#fdfdfb") / light(colour) > 1.9
+        assert light(colour) / light("#15171a") > 2.6
+    assert class_colours(12)[11] == PALETTE[1]
 
 
 def test_progress_counts_the_passes_and_can_stop_them(networks):

@@ -38,6 +38,8 @@ def test_it_serves_what_it_says_and_ends_on_ctrl_c(runs):
         (["nowhere"], "nowhere"),
         (["RUN", "--port", "70000"], "from 0 to 65535"),
         (["RUN", "--host", "no.such.host.invalid"], "There is no address 'no.such.host.invalid'"),
+        (["RUN", "--host", "192.0.2.1"], "There is no address '192.0.2.1' on this machine"),
+        (["RUN", "RUN"], "are the same network"),
         (["RUN", "--device", "tpu"], "no device 'tpu'"),
     ],
 )

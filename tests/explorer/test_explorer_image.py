@@ -85,6 +85,8 @@ def test_an_image_can_be_picked_and_a_file_opened(opened, alone, networks, tmp_p
     assert pad_pixels(page).min() > 250
     (tmp_path / "broken.png").write_bytes(b"no image")
     page.locator("#file").set_input_files(tmp_path / "broken.png")
+    page.wait_for_selector("#alert:not([hidden])")
+    settled(page)  # the answer to the image before does not wipe it out
     assert "can't be read as an image" in page.locator("#alert p").inner_text()
 
 
@@ -107,6 +109,22 @@ def test_without_images_one_can_still_draw(opened, tmp_path, monkeypatch):
         page.locator('.tree [data-capsule^="1."]').first.click()
         page.wait_for_selector(".generated img")
         assert "not on this machine" in page.locator("#capsule .real").inner_text()
-        assert "gammacaps audit" in page.locator("#capsule .audit").inner_text()
+        assert f"gammacaps audit {run}" in page.locator("#capsule .audit").inner_text()
         assert page.title() == "mine · gammacaps explorer"
+        assert watch.complaints == []
+
+
+def test_images_of_other_classes_are_shown_without_theirs(opened, runs, tmp_path):
+    images = (np.random.default_rng(0).random((60, 28, 28)) * 255).astype(np.uint8)
+    np.savez(tmp_path / "digits.npz", images=images, labels=np.arange(60) % 10)
+    networks = load_networks([str(runs[0])], ExploreConfig(data=str(tmp_path / "digits.npz")))
+    with serving(networks) as (port, _):
+        page, watch = opened(f"http://127.0.0.1:{port}/#capsule=0.1.4")
+        assert page.locator("#answers th").first.inner_text() == "T-shirt"
+        assert page.locator("#pick-class").is_hidden()
+        assert "whose classes are not this network's" in page.locator("#pick-note").inner_text()
+        assert page.locator("#samples button").first.get_attribute("title") is None
+        assert page.locator(".truth").count() == 0
+        page.wait_for_selector(".strongest img")
+        assert re.fullmatch(r"0\.\d\d", page.locator(".strongest button").first.inner_text().strip())
         assert watch.complaints == []

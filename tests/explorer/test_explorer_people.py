@@ -22,6 +22,10 @@ def test_axe_finds_no_serious_fault_and_nothing_is_wider_than_the_screen(opened,
     shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (min(map(int, shade[4:-1].split(","))) > 200) == (scheme == "light")
     keep(page, f"{scheme}-{viewport['width']}")
+    page.locator("#export summary").click()
+    menu = page.locator("#export .items").bounding_box()
+    assert menu["x"] >= 0
+    assert menu["x"] + menu["width"] <= viewport["width"]
 
 
 def test_the_theme_is_remembered(opened, alone):

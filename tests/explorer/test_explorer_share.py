@@ -43,9 +43,51 @@ def test_an_address_that_makes_no_sense_still_shows_the_page(opened, alone):
     junk = "#sample=zebra&eps=9&attack=bomb&target=99&capsule=7.7.7&off=1.2,x&pixels=%%%&step=90&tau=-3"
     page, _ = opened(alone + junk)
     assert page.locator(".tree svg").count() == 1
-    page, _ = opened(alone + "#sample=99999", tree=False)
-    page.wait_for_selector("#alert:not([hidden])")
-    assert "sample must be a whole number from 0 to 499" in page.locator("#alert p").inner_text()
+    assert page.locator("#notice").inner_text().endswith("left out: sample, eps, attack, target, capsule, ….")
+    assert page.locator("#alert").is_hidden()
+
+
+@pytest.mark.parametrize(
+    ("part", "left", "words"),
+    [
+        ("eps=7", "sample=3", "eps"),
+        ("eps=", "sample=3", "eps"),
+        ("capsule=9.9", "sample=3", "capsule"),
+        ("capsule=0.1.99", "sample=3", "capsule"),
+        ("off=5.5,0.1.2", "sample=3&off=0.1.2", "off"),
+        ("off=0.2.0", "sample=3", "off"),  # class capsules can't be
+        ("tau=x", "sample=3", "tau"),
+        ("pixels=zzz", "sample=3", "pixels"),
+        ("step=0", "sample=3", "step"),
+        ("zoom=3", "sample=3", "zoom"),
+        ("eps=0&all=0&step=2", "sample=3&eps=0&all=0&step=2", ""),
+    ],
+)
+def test_what_an_address_says_amiss_is_told_and_corrected(opened, alone, part, left, words):
+    page, watch = opened(f"{alone}#sample=3&{part}")
+    settled(page)
+    said = page.locator("#notice").inner_text()
+    assert said == (f"A part of the address was not understood and is left out: {words}." if words else "")
+    assert page.url == f"{alone}#{left}"
+    page.locator("#all").check()  # the view has changed, and the words go
+    assert page.locator("#notice").inner_text() == ""
+    assert watch.complaints == []
+
+
+def test_an_image_that_is_not_there_is_told_in_words_for_people(opened, alone):
+    page, _ = opened(alone + "#sample=99999")
+    words = "There is no test image 99999: those here are 0 to 499. Another is shown."
+    assert page.locator("#notice").inner_text() == words
+    assert page.get_by_text("Try again").is_hidden()
+    assert "99999" not in page.url
+
+
+def test_it_is_said_that_an_address_was_copied(opened, alone):
+    page, _ = opened(alone + "#sample=3", permissions=["clipboard-read", "clipboard-write"])
+    page.locator("#export summary").click()
+    page.locator('[data-export="link"]').click()
+    until(page, lambda: page.locator("#notice").inner_text() == "The address of this view is copied.")
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
 
 
 def test_a_view_can_be_opened_by_a_link_in_another_site_s_page(browser, alone):
@@ -92,4 +134,5 @@ def test_a_view_can_be_exported(opened, alone, tmp_path):
     assert page.locator(".tree svg").count() == 2
     assert page.locator("#pad").evaluate("image => image.naturalWidth") == 28
     assert "gammacaps explorer" in page.title()
+    assert page.locator("#attack").evaluate("box => getComputedStyle(box).borderTopWidth") == "0px"
     keep(page, "standalone")

@@ -10,9 +10,11 @@ from gammacaps.data.storing import store_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.run import EPS
+from gammacaps.explorer import answers
 from gammacaps.explorer import networks as explorer_networks
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_network, load_networks
+from gammacaps.explorer.questions import read_parse
 from gammacaps.models.stored import read_config, write_config
 
 
@@ -49,6 +51,33 @@ def test_data_can_be_named_and_must_fit(tmp_path, runs):
     assert len(load_network(runs[0], ExploreConfig(data=str(tmp_path / "ten.npz"))).images) == 10
     with pytest.raises(InputError, match=r"in 10 classes, but .*two.npz has .* in 2"):
         load_network(runs[0], ExploreConfig(data=str(tmp_path / "two.npz")))
+
+
+def test_a_network_keeps_its_own_classes_whatever_images_it_is_shown(tmp_path, runs):
+    images = (np.random.default_rng(0).random((60, 28, 28)) * 255).astype(np.uint8)
+    np.savez(tmp_path / "digits.npz", images=images, labels=np.arange(60) % 10)
+    networks = load_networks([str(runs[0])], ExploreConfig(data=str(tmp_path / "digits.npz")))
+    assert networks[0].class_names == load_set("fashion-mini").class_names
+    assert {each["label"] for each in answers.samples(networks[0], None, 0, 10)["samples"]} == {None}
+    assert answers.parse(read_parse({"image": {"sample": 3}}, networks), networks[0])["label"] is None
+    capsule = answers.capsule(networks[0], 1, 4)
+    assert capsule["serves"] is None
+    assert {each["label"] for each in capsule["examples"]} == {None}
+    with pytest.raises(InputError, match="other classes than the network's: leave class out"):
+        answers.samples(networks[0], 3, 0, 10)
+
+
+def test_a_network_is_named_as_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("one/mine", "two things/mine"):
+        make_run(tmp_path / folder)
+    networks = load_networks(["one/mine", "two things/mine"], ExploreConfig())
+    assert [network.name for network in networks] == ["one/mine", "two things/mine"]  # else both were "mine"
+    facts = [answers.described(network) for network in networks]
+    assert [each["given"] for each in facts] == ["one/mine", "'two things/mine'"]
+    assert load_networks(["one/mine"], ExploreConfig())[0].name == "mine"
+    with pytest.raises(InputError, match=r"one/mine and \./one/mine are the same network: name it once"):
+        load_networks(["one/mine", "./one/mine"], ExploreConfig())
 
 
 def test_of_a_set_on_disk_only_the_images_shown_are_read(tmp_path, monkeypatch):

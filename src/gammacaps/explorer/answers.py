@@ -1,6 +1,7 @@
 """What the page is told: an image's tree, an attack on it, a capsule and what activates it. Plain values all of it."""
 
 import base64
+import shlex
 from typing import Any
 
 import torch
@@ -9,12 +10,12 @@ from torch import Tensor, nn
 
 from gammacaps.attacks import fgsm, noise, pgd, vote_surrogate
 from gammacaps.data.split import rank_in_class
+from gammacaps.errors import InputError
 from gammacaps.explain.activate import activate
-from gammacaps.explain.draw.figure import tell_difference
 from gammacaps.explain.examples import features
 from gammacaps.explain.off import without
 from gammacaps.explain.pictures import image_png, plain
-from gammacaps.explain.tree import difference, parse_tree, routing_trees
+from gammacaps.explain.tree import Difference, ParseTree, difference, parse_tree, routing_trees
 from gammacaps.explorer import questions
 from gammacaps.explorer.drawing import draw_trees
 from gammacaps.explorer.networks import TAU, Network
@@ -33,7 +34,7 @@ def parse(asked: questions.Parse, network: Network) -> dict[str, Any]:
     """The tree by each of routing's iterations, its drawings, and with capsules off the scores before."""
     image = questions.image_of(asked.image, network)
     model = with_off(asked, network)
-    answer: dict[str, Any] = {**shown(image), **judged(scores_of(model, image))}
+    answer: dict[str, Any] = {"label": label_of(asked, network), **shown(image), **judged(scores_of(model, image))}
     if asked.off:
         answer["before"] = judged(scores_of(network.model, image))
     if network.trees:
@@ -53,6 +54,8 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
     answer: dict[str, Any] = {
         "eps": asked.eps,
         "attack": asked.attack,
+        "target": asked.target,
+        "label": label_of(asked, network),
         "clean": {**shown(image), **clean},
         "attacked": {**shown(attacked), **judged(scores_of(model, attacked))},
         "difference": {
@@ -62,6 +65,8 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
             "largest": round((attacked - image).abs().max().item(), 4),
         },
     }
+    if asked.off:
+        answer["before"] = judged(scores_of(network.model, image))
     if network.trees:
         how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
         trees = [routing_trees(model, x, **how) for x in (image, attacked)]
@@ -71,6 +76,19 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
         answer["changed"] = found.to_json()
         answer["words"] = tell_difference(trees[0][-1], found)
     return answer
+
+
+def tell_difference(clean: ParseTree, found: Difference) -> str:
+    """What changed, in a line: the class first, then the layers in which anything did."""
+    before, after = (clean.class_names[c] for c in found.predicted)
+    said = [f"Taken for {before} → {after}." if before != after else f"Taken for {before} in both."]
+    for layer in found.layers:
+        kinds = {"changed parent": layer.moved, "appeared": layer.appeared, "vanished": layer.vanished}
+        counts = ", ".join(f"{len(which)} {kind}" for kind, which in kinds.items() if which)
+        said += [f"{layer.name}: {counts}."] if counts else []
+    if len(said) == 1:
+        said.append("The same capsules are active, with the same parents.")
+    return " ".join(said)
 
 
 def attacked_image(
@@ -131,7 +149,10 @@ def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
     lengths, labels = network.lengths[layer][:, index], network.labels.cpu()  # M
     for place in lengths.argsort(descending=True, stable=True)[:EXAMPLES].tolist():
         png, length = data_url(network.images[place]), round(lengths[place].item(), 4)
-        answer["examples"].append({"sample": place, "png": png, "activation": length, "label": int(labels[place])})
+        label = int(labels[place]) if network.labelled else None
+        answer["examples"].append({"sample": place, "png": png, "activation": length, "label": label})
+    if not network.labelled:
+        return answer
     classes = labels.unique().tolist()
     active = torch.stack([(lengths[labels == k] > TAU).float().mean() for k in classes])
     order = active.argsort(descending=True, stable=True).tolist()
@@ -154,6 +175,8 @@ def audited(network: Network, layer: int, index: int) -> dict[str, Any] | None:
 
 def samples(network: Network, label: int | None, first: int, count: int) -> dict[str, Any]:
     """Images to pick from, those of one class or by turns of every class."""
+    if label is not None and not network.labelled:
+        raise InputError(f"The images of {network.source} are of other classes than the network's: leave class out.")
     labels = network.labels.tolist()
     rank = rank_in_class(network.labels.cpu().numpy())
     places = [place for place, k in enumerate(labels) if label in (None, k)]
@@ -163,7 +186,10 @@ def samples(network: Network, label: int | None, first: int, count: int) -> dict
         "missing": network.missing,
         "source": network.source,
         "total": len(places),
-        "samples": [{"sample": p, "label": labels[p], "png": data_url(network.images[p])} for p in chosen],
+        "samples": [
+            {"sample": p, "label": labels[p] if network.labelled else None, "png": data_url(network.images[p])}
+            for p in chosen
+        ],
     }
 
 
@@ -172,6 +198,7 @@ def described(network: Network) -> dict[str, Any]:
     model, training = network.model, network.stored.get("train", {})
     found: dict[str, Any] = {
         "name": network.name,
+        "given": shlex.quote(network.given),
         "architecture": model.architecture,
         "routing": getattr(model.config, "routing", "em" if model.architecture == "matrix" else None),
         "iterations": getattr(model.config, "iterations", None),
@@ -183,6 +210,7 @@ def described(network: Network) -> dict[str, Any]:
         "under_attack": training.get("robust"),
         "eps": network.eps,
         "images": len(network.images),
+        "labelled": network.labelled,
         "missing": network.missing,
         "audit": None,
         "layers": [],
@@ -193,6 +221,11 @@ def described(network: Network) -> dict[str, Any]:
     if network.audit is not None:
         found["audit"] = network.audit["verdict"]
     return found
+
+
+def label_of(asked: questions.Parse, network: Network) -> int | None:
+    """The class of a test image; of any other image, or one of other classes than the network's, nobody knows."""
+    return int(network.labels[asked.image["sample"]]) if "sample" in asked.image and network.labelled else None
 
 
 def with_off(asked: questions.Parse, network: Network) -> Model:

@@ -5,11 +5,17 @@ from collections.abc import Sequence
 from gammacaps.explain.draw.capsules import draw_capsules, marks_of
 from gammacaps.explain.draw.figure import alternative, draw_classes, draw_heading, heaviest
 from gammacaps.explain.draw.layout import INPUT, Layout, lay_out
-from gammacaps.explain.draw.paths import Colours, colours_of, draw_edges, draw_old_edges
+from gammacaps.explain.draw.paths import OTHER, Colours, draw_edges, draw_old_edges
 from gammacaps.explain.draw.svg import drawing
 from gammacaps.explain.tree import Difference, ParseTree, difference
 
 LEFT = INPUT + 28  # where the capsules begin
+# By a class's number, so that no image and no attack recolours it. Ten as far apart as a search found, to those who
+# see red and green alike too, by hue and lightness; none is lost on white or on black, or looks like OTHER.
+PALETTE = (
+    *("#0072b2", "#d2b400", "#f05a1e", "#c369f0", "#00695a"),
+    *("#96b4ff", "#c31e96", "#694bf0", "#c30f2d", "#69c3a5"),
+)
 
 
 def draw_trees(images: Sequence[Sequence[ParseTree]], *, show_all: bool) -> list[list[str]]:
@@ -19,13 +25,18 @@ def draw_trees(images: Sequence[Sequence[ParseTree]], *, show_all: bool) -> list
     """
     trees = [tree for each in images for tree in each]
     layout = lay_out(trees, show_all=show_all, pictures=False)
-    colours = colours_of([each[-1] for each in images])
+    colours = class_colours(len(trees[0].scores))
     heavy = heaviest(trees, layout)
     drawn = []
     for place, each in enumerate(images):
         changes = [difference(before, tree) if place else None for before, tree in zip(images[0], each, strict=True)]
         drawn.append([draw_one(tree, layout, colours, heavy, found) for tree, found in zip(each, changes, strict=True)])
     return drawn
+
+
+def class_colours(classes: int) -> Colours:
+    """A class keeps its colour in every tree; from the eleventh on they come again."""
+    return {None: OTHER, **{c: PALETTE[c % len(PALETTE)] for c in range(classes)}}
 
 
 def draw_one(

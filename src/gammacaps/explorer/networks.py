@@ -34,11 +34,13 @@ class Network:
     """One network and all that the page may ask about it."""
 
     name: str
+    given: str  # the folder or name as it was given, which other verbs take too
     model: Model
     stored: dict[str, Any]  # config.json
     class_names: tuple[str, ...]
     images: Tensor  # M C H W
     labels: Tensor  # M
+    labelled: bool  # whether the labels are of the network's own classes, and not of another set's
     source: str  # the name of the data set that these are of
     missing: str  # why there are no images; empty where there are
     audit: dict[str, Any] | None  # audit.json
@@ -67,10 +69,17 @@ def load_networks(names: Sequence[str], config: ExploreConfig) -> list[Network]:
     """The networks of one page, by a run's folder or a shipped name each: at most two, shown the same images."""
     if len(names) > 2:
         raise InputError(f"The page shows one network or two side by side, not {len(names)}: name fewer.")
-    networks = [load_network(run_folder(name), config) for name in names or (USUAL,)]
+    folders = [run_folder(name) for name in names or (USUAL,)]
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise InputError(f"{names[0]} and {names[1]} are the same network: name it once, or another beside it.")
+    networks = [
+        load_network(folder, config, given=name) for folder, name in zip(folders, names or (USUAL,), strict=True)
+    ]
     if len(networks) < 2:
         return networks
     first, second = networks
+    if first.name == second.name:  # in two folders
+        first, second = (dataclasses.replace(network, name=network.given) for network in networks)
     shapes = [network.model.config.image_shape for network in networks]
     if shapes[0] != shapes[1]:
         raise InputError(
@@ -83,27 +92,31 @@ def load_networks(names: Sequence[str], config: ExploreConfig) -> list[Network]:
             f"{', '.join(second.class_names[:3])}, ...): show them one at a time."
         )
     # They may come from two data sets of these classes, but a number must mean the same image to both.
-    same = {name: getattr(first, name) for name in ("images", "labels", "source", "missing")}
+    same = {name: getattr(first, name) for name in ("images", "labels", "labelled", "source", "missing")}
     return [first, dataclasses.replace(second, **same)]
 
 
-def load_network(run: Path, config: ExploreConfig) -> Network:
+def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> Network:
     stored = read_config(run)
     device = pick_device(config.device)
     model = load(run, device=device)
     model.requires_grad_(False)  # for good, since several threads use the weights at once
     data, missing = images_for(run, model, stored, config)
     recorded = stored.get("data", {}).get("class_names")
-    names = data.class_names if data else tuple(map(str, recorded or range(model.config.classes)))
+    # What the network answers are the classes that it was trained for, whichever images it is shown.
+    unnamed = data.class_names if data else range(model.config.classes)
+    names = tuple(map(str, recorded or unnamed))
     images, labels = some_of(data) if data else (torch.zeros(0, *model.config.image_shape), torch.zeros(0))
     trees = isinstance(model, CapsuleModel) and not depends_on_neighbours(model)
     return Network(
         name=run.resolve().name,
+        given=given or str(run),
         model=model,
         stored=stored,
         class_names=names,
         images=images.to(device),
         labels=labels.to(device, torch.int64),
+        labelled=data is not None and tuple(data.class_names) == names,
         source=data.name if data else "",
         missing=missing,
         audit=figures_of(run / "audit.json"),

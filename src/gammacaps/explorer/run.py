@@ -1,5 +1,6 @@
 """`gammacaps explore`: loads the networks, listens, and opens the page."""
 
+import errno
 import os
 import socket
 import sys
@@ -50,9 +51,9 @@ def listen(host: str, port: int | None) -> socket.socket:
         try:
             family = socket.getaddrinfo(host, choice, type=socket.SOCK_STREAM)[0][0]
             return socket.create_server((host, choice), family=family, backlog=512)
-        except socket.gaierror:
-            raise InputError(f"There is no address {host!r} on this machine: use --host 127.0.0.1.") from None
         except OSError as error:
+            if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+                raise InputError(f"There is no address {host!r} on this machine: use --host 127.0.0.1.") from None
             if choice == PORT and port is None:
                 continue
             reason = (error.strerror or str(error)).lower()

@@ -101,7 +101,8 @@ export class CapsulePanel {
     }
     real.append(make("ul", { class: "strongest" }, ...found.examples.map(({ sample, png, activation, label }) =>
       make("li", {}, make("button", { type: "button", title: "Put this image to the network", onclick: () => this.hooks.pick(sample) },
-        make("img", { src: png, alt: "" }), `${names[label]} ${two(activation)}`)))));
+        make("img", { src: png, alt: "" }), `${label === null ? "" : `${names[label]} `}${two(activation)}`)))));
+    if (!found.serves) return;
     const { classes, active, tau } = found.serves;
     const rows = classes.map((k, place) => ({ name: names[k], value: active[place], top: active[place] >= 0.5 }));
     rows.sort((a, b) => b.value - a.value);
@@ -117,7 +118,7 @@ export class CapsulePanel {
     if (!row) {
       const audited = this.network.facts.audit;
       const words = audited ? "The audit did not look at this capsule." : "Not audited yet. Run ";
-      box.append(make("p", { class: "missing" }, words, audited ? "" : make("code", {}, `gammacaps audit ${this.network.facts.name}`), audited ? "" : " and start the explorer again."));
+      box.append(make("p", { class: "missing" }, words, audited ? "" : make("code", {}, `gammacaps audit ${this.network.facts.given}`), audited ? "" : " and start the explorer again."));
       return;
     }
     const names = this.network.facts.class_names;

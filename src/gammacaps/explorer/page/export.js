@@ -94,7 +94,7 @@ async function standalone() {
   picture.alt = "The image that the network was given";
   picture.id = "pad";
   pad.replaceWith(picture);
-  copy.querySelectorAll("script, link, noscript, button, select, input, .menu, .hint, .progress, #pick, .skip, .tau, .check, .alert, #steps, .readout").forEach((each) => each.remove());
+  copy.querySelectorAll("script, link, noscript, button, select, input, .menu, .hint, .progress, #pick, .skip, .tau, .check, .alert, .notice, #steps, .readout").forEach((each) => each.remove());
   copy.querySelectorAll(".pad + .tools").forEach((each) => each.remove());
   if (state.eps > 0) copy.querySelector("#attack").replaceChildren(...attackInWords());
   else copy.querySelector(".middle").remove();
@@ -110,9 +110,9 @@ async function standalone() {
   return `<!doctype html>\n${copy.outerHTML}`;
 }
 
-// kind: svg, png, json, html or link. Gives words to say when it is done.
+// kind: svg, png, json, html or link. Gives words to say: of what was done where that can't be seen, or failed.
 export async function exportView(kind, networks, panel) {
-  if ((kind === "svg" || kind === "png") && !wholeDrawing(networks).some) return "There is no tree to export yet: draw something first.";
+  if ((kind === "svg" || kind === "png") && !wholeDrawing(networks).some) return { failed: "There is no tree to export yet: draw something first." };
   if (kind === "svg") save("gammacaps-trees.svg", wholeDrawing(networks).svg, "image/svg+xml");
   if (kind === "png") save("gammacaps-trees.png", await png(networks));
   if (kind === "json") save("gammacaps-view.json", await figures(networks, panel), "application/json");
@@ -121,8 +121,9 @@ export async function exportView(kind, networks, panel) {
     try {
       await navigator.clipboard.writeText(location.origin + "/" + (await address()));
     } catch {
-      return "The address can't be copied here: it stands in the browser's address bar.";
+      return { failed: "The address can't be copied here: it stands in the browser's address bar." };
     }
+    return { done: "The address of this view is copied." };
   }
-  return "";
+  return {};
 }

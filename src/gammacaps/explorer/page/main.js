@@ -7,7 +7,7 @@ import { Pad, pixelsOf } from "./draw.js";
 import { exportView } from "./export.js";
 import { byId, make } from "./make.js";
 import { Network } from "./network.js";
-import { fromBase64, recall, remember, sameCapsule, state } from "./state.js";
+import { fromBase64, recall, remember as write, sameCapsule, state } from "./state.js";
 import { theme } from "./theme.js";
 
 const ROUTING = { sda: "scaled-distance-agreement routing", rba: "routing by agreement", em: "EM routing" };
@@ -25,6 +25,17 @@ function complain(words, again = null) {
     complain("");
     again();
   };
+}
+
+// What is good to know and nothing to worry about, until the view changes.
+function notify(words) {
+  byId("notice").textContent = words;
+}
+
+function remember(step) {
+  notify("");
+  complain("");
+  return write(step);
 }
 
 const failed = (error) => complain(error.message, () => refresh());
@@ -102,7 +113,7 @@ function use(pixels) {
 
 // The exact pixels of a picked image come with the answer.
 function answered(network) {
-  complain("");
+  if (!byId("alert").querySelector("button").hidden) complain(""); // that a question failed, and not what else went wrong
   if (network.place === 0 && state.image?.sample !== undefined) pad.show(fromBase64(network.answer.sides[0].pixels));
 }
 
@@ -144,9 +155,10 @@ async function showSamples() {
     const names = networks[0].facts.class_names;
     samples = found.samples;
     byId("samples").replaceChildren(...samples.map(({ sample, label: k, png }) =>
-      make("button", { type: "button", "data-sample": sample, "aria-label": `Test image ${sample}: ${names[k]}`, title: names[k], onclick: () => pick(sample) }, make("img", { src: png, alt: "" }))));
-    byId("pick-note").textContent = found.missing;
-    byId("pick-class").hidden = Boolean(found.missing);
+      make("button", { type: "button", "data-sample": sample, "aria-label": `Test image ${sample}${k === null ? "" : `: ${names[k]}`}`, title: names[k] ?? null, onclick: () => pick(sample) }, make("img", { src: png, alt: "" }))));
+    const { labelled } = networks[0].facts;
+    byId("pick-note").textContent = found.missing || (labelled ? "" : `Of ${found.source}, whose classes are not this network's.`);
+    byId("pick-class").hidden = !labelled;
     showControls();
   } catch (error) {
     failed(error);
@@ -232,7 +244,9 @@ function connect() {
   for (const button of document.querySelectorAll("[data-export]")) {
     button.addEventListener("click", async () => {
       byId("export").open = false;
-      complain(await exportView(button.dataset.export, networks, panel));
+      const { done = "", failed: words = "" } = await exportView(button.dataset.export, networks, panel);
+      complain(words);
+      notify(done);
     });
   }
   document.addEventListener("click", (event) => event.target.closest("#export") ?? (byId("export").open = false));
@@ -244,13 +258,11 @@ function connect() {
 
 // Everything from the address.
 async function load() {
-  const [channels, height, width] = networks[0].facts.image_shape;
-  await recall(channels * height * width);
-  state.off = state.off.filter(([place]) => networks[place]);
-  if (!state.image && samples.length) {
-    state.image = { sample: samples[0].sample };
-    remember(false);
-  }
+  const words = await recall(networks.map((network) => network.facts));
+  const first = !state.image && samples.length > 0;
+  if (first) state.image = { sample: samples[0].sample };
+  if (first || words) write(false);
+  notify(words);
   if (state.image?.pixels) pad.show(state.image.pixels);
   refresh();
 }

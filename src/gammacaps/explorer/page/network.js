@@ -108,9 +108,21 @@ export class Network {
       make("span", {}, make("i"), attacked ? "clean" : "all capsules on"),
       make("span", { class: "second" }, make("i"), attacked ? "attacked" : "some switched off"));
     const lead = this.heading ? `${facts.name}: ${words}` : words[0].toUpperCase() + words.slice(1);
-    this.line.replaceChildren(make("small", {}, lead), ` ${name(last.predicted)}`);
+    const truth = answer.label === null ? "" : answer.label === last.predicted ? ", which is right" : `; it is ${one(name(answer.label))}`;
+    this.line.replaceChildren(make("small", {}, lead), ` ${name(last.predicted)}`, truth && make("span", { class: "truth" }, truth));
     this.table.replaceChildren(
-      bars(rows.slice(0, 20), `Scores by class${many ? ", the 20 highest" : ""}`), legend ?? "");
+      bars(rows.slice(0, 20), `Scores by class${many ? ", the 20 highest" : ""}`), legend ?? "",
+      attacked && before ? make("p", { class: "note" }, this.withoutThem(before, clean)) : "");
+  }
+
+  // What switching off does to the clean image, which an attack's scores hide: to its class, and where it is most.
+  withoutThem(before, clean) {
+    const places = before.scores.map((_, place) => place);
+    const change = (place) => Math.abs(clean.scores[place] - before.scores[place]);
+    const most = places.reduce((best, place) => (change(place) > change(best) ? place : best));
+    const told = [...new Set([before.predicted, clean.predicted, most])].map((place) =>
+      `${this.facts.class_names[place]} ${two(before.scores[place])} → ${two(clean.scores[place])}`);
+    return `Without ${this.off.length > 1 ? "them" : "it"}, on the clean image: ${told.join(", ")}.`;
   }
 
   showVerdict() {
@@ -118,16 +130,32 @@ export class Network {
     const [clean, attacked] = answer.sides;
     this.verdict.hidden = !attacked;
     if (!attacked) return;
-    const held = clean.predicted === attacked.predicted;
-    const [was, now] = [clean, attacked].map((side) => facts.class_names[side.predicted]);
-    const shot = (png, words) => make("figure", {}, make("img", { src: png, alt: words }), make("figcaption", {}, words));
+    const shot = (png, words, more) => make("figure", {}, make("img", { src: png, alt: words }),
+      make("figcaption", {}, words, more ? make("small", {}, more) : ""));
     const magnified = answer.difference.magnified;
     const largest = answer.difference.largest;
     this.verdict.replaceChildren(
       make("div", { class: "shots" }, shot(clean.png, "clean"), shot(attacked.png, "attacked"),
-        shot(answer.difference.png, magnified >= 1.05 ? `difference × ${+magnified.toFixed(1)}` : "difference")),
-      make("p", { class: "words" }, badge(held ? "pass" : "fail", held ? `It holds: still ${was}` : `It breaks: ${was} → ${now}`),
-        make("br"), `No pixel changed by more than ${two(largest)}. ${answer.words ? tail(answer.words) : ""}`));
+        shot(answer.difference.png, magnified >= 1.05 ? `difference × ${+magnified.toFixed(1)}` : "difference", "mid-grey: unchanged")),
+      make("p", { class: "words" }, ...this.judge(), make("br"), `No pixel changed by more than ${two(largest)}. ${answer.words ? tail(answer.words) : ""}`));
+  }
+
+  // The badge, and a sentence where it needs one. Only what was right can be broken.
+  judge() {
+    const { label, target, before, sides: [clean, attacked] } = this.answer;
+    const name = (place) => this.facts.class_names[place];
+    const held = clean.predicted === attacked.predicted;
+    const [was, now] = [name(clean.predicted), name(attacked.predicted)];
+    const aimed = target === clean.predicted;
+    if (label !== null && clean.predicted !== label) {
+      const when = before?.predicted === label ? "Wrong before the attack, with capsules off" : "Wrong from the start";
+      const luck = target === label ? "The attack makes it right." : "The attack happens to make it right.";
+      const then = aimed ? `The attack aims at ${was}, which is its answer already: choose another class.`
+        : held ? `The attack leaves it at ${was}.` : attacked.predicted === label ? luck : `The attack makes it ${now}.`;
+      return [badge("skip", `${when}: ${was}, though it is ${one(name(label))}`), make("br"), then];
+    }
+    if (aimed) return [badge("skip", `Aimed at ${was}, its answer already`), make("br"), `${held ? "" : `After the attack it is taken for ${now}. `}Choose another class to attack towards.`];
+    return [badge(held ? "pass" : "fail", held ? `It holds: still ${was}` : `It breaks: ${was} → ${now}`)];
   }
 
   showTrees() {
@@ -161,6 +189,8 @@ export class Network {
     return state.off.some((each) => sameCapsule(each, capsule));
   }
 }
+
+const one = (name) => `${/^([aeiou8]|1[18]$)/i.test(name) ? "an" : "a"} ${name}`;
 
 // The first sentence tells what the badge says already.
 const tail = (words) => words.slice(words.indexOf(". ") + 2);

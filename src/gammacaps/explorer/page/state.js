@@ -12,9 +12,12 @@ export const state = structuredClone(START);
 
 const join = (triple) => triple.join(".");
 const triple = (words) => words.split(".").map(Number);
-const isTriple = (numbers) => numbers.length === 3 && numbers.every((n) => Number.isInteger(n) && n >= 0);
-const isWhole = (words) => /^\d{1,9}$/.test(words ?? "");
-const within = (words, low, high) => words !== null && words !== "" && Number(words) >= low && Number(words) <= high;
+const isWhole = (words, high, low = 0) => /^\d{1,9}$/.test(words) && Number(words) >= low && Number(words) <= high;
+const within = (words, low, high) => /^[\d.]+(e-?\d+)?$/.test(words) && Number(words) >= low && Number(words) <= high;
+const isCapsule = (words, layers, above = 0) => {
+  const [network, layer, capsule] = /^\d{1,9}(\.\d{1,9}){2}$/.test(words) ? triple(words) : [];
+  return layer < layers[network]?.length - above && capsule < layers[network][layer].capsules;
+};
 
 async function throughStream(bytes, stream) {
   const done = new Response(new Blob([bytes]).stream().pipeThrough(stream));
@@ -69,25 +72,47 @@ export function remember(step = true) {
   return writing;
 }
 
-// Takes the state from the address; what can't be read there is left out.
-export async function recall(bytes) {
-  const parts = new URLSearchParams(location.hash.slice(1));
+const MOST_OFF = 64; // capsules of a network, as the server has it
+const LEAST_EPS = 1e-6;
+
+// Takes the state from the address. Gives words for what can't be read there, which is left out.
+export async function recall(networks) {
+  const [first] = networks;
+  const bytes = first.image_shape.reduce((product, side) => product * side, 1);
+  const layers = networks.map((each) => each.layers);
+  const iterations = Math.max(...networks.map((each) => each.iterations ?? 1));
+  const attacks = ["pgd", "fgsm", "noise", ...(networks.some((each) => each.trees) ? ["vote"] : [])];
   const found = structuredClone(START);
-  if (isWhole(parts.get("sample"))) found.image = { sample: Number(parts.get("sample")) };
-  if (parts.has("pixels")) {
-    const pixels = await unpacked(parts.get("pixels"), bytes).catch(() => null);
-    if (pixels?.length === bytes) found.image = { pixels };
-  }
-  if (within(parts.get("eps"), 0, 1)) found.eps = Number(parts.get("eps"));
-  if (["pgd", "fgsm", "vote", "noise"].includes(parts.get("attack"))) found.attack = parts.get("attack");
-  if (isWhole(parts.get("target"))) found.target = Number(parts.get("target"));
-  if (within(parts.get("tau"), 0, 0.99)) found.tau = Number(parts.get("tau"));
-  if (isWhole(parts.get("step"))) found.step = Number(parts.get("step"));
-  found.all = parts.get("all") === "1";
-  const capsule = triple(parts.get("capsule") ?? "");
-  if (isTriple(capsule)) found.capsule = capsule;
-  found.off = (parts.get("off") ?? "").split(",").map(triple).filter(isTriple);
+  const parts = new URLSearchParams(location.hash.slice(1));
+  // Each takes its part's words and says whether they made sense.
+  const readers = {
+    sample: (words) => isWhole(words, first.images - 1) && (found.image ??= { sample: Number(words) }),
+    pixels: async (words) => {
+      const pixels = await unpacked(words, bytes).catch(() => null);
+      return pixels?.length === bytes && (found.image = { pixels });
+    },
+    eps: (words) => within(words, 0, 1) && (Number(words) === 0 || Number(words) >= LEAST_EPS) && ((found.eps = Number(words)), true),
+    attack: (words) => attacks.includes(words) && (found.attack = words),
+    target: (words) => isWhole(words, first.class_names.length - 1) && ((found.target = Number(words)), true),
+    tau: (words) => within(words, 0, 0.99) && ((found.tau = Number(words)), true),
+    all: (words) => ["0", "1"].includes(words) && ((found.all = words === "1"), true),
+    step: (words) => isWhole(words, iterations, 1) && (found.step = Number(words)),
+    capsule: (words) => isCapsule(words, layers) && (found.capsule = triple(words)),
+    off: (words) => {
+      const known = [...new Set(words.split(","))].filter((each) => isCapsule(each, layers, 1)).map(triple);
+      found.off = known.filter((each, place) => known.slice(0, place).filter(([n]) => n === each[0]).length < MOST_OFF);
+      return found.off.length === words.split(",").length;
+    },
+  };
+  const lost = [];
+  for (const [name, words] of parts) if (!(await (Object.hasOwn(readers, name) && readers[name](words)))) lost.push(name);
   Object.assign(state, found);
+  if (lost.length === 1 && lost[0] === "sample" && isWhole(parts.get("sample"), Infinity)) {
+    const known = first.images ? `those here are 0 to ${first.images - 1}. Another is shown` : "there are none here";
+    return `There is no test image ${Number(parts.get("sample"))}: ${known}.`;
+  }
+  const names = [...new Set(lost)].map((name) => (name.length > 20 ? `${name.slice(0, 19)}…` : name));
+  return names.length ? `A part of the address was not understood and is left out: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ", …" : ""}.` : "";
 }
 
 export const sameCapsule = (one, other) => Boolean(one && other) && join(one) === join(other);
