@@ -12,6 +12,7 @@ from gammacaps.attacks import fgsm, noise, pgd, vote_surrogate
 from gammacaps.data.split import rank_in_class
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import activate
+from gammacaps.explain.draw.figure import count_changes
 from gammacaps.explain.examples import features
 from gammacaps.explain.off import without
 from gammacaps.explain.pictures import image_png, plain
@@ -83,8 +84,7 @@ def tell_difference(clean: ParseTree, found: Difference) -> str:
     before, after = (clean.class_names[c] for c in found.predicted)
     said = [f"Taken for {before} → {after}." if before != after else f"Taken for {before} in both."]
     for layer in found.layers:
-        kinds = {"changed parent": layer.moved, "appeared": layer.appeared, "vanished": layer.vanished}
-        counts = ", ".join(f"{len(which)} {kind}" for kind, which in kinds.items() if which)
+        counts = count_changes(layer)
         said += [f"{layer.name}: {counts}."] if counts else []
     if len(said) == 1:
         said.append("The same capsules are active, with the same parents.")

@@ -9,7 +9,7 @@ from gammacaps.explain.draw.capsules import Marks, Pictures, draw_capsules, mark
 from gammacaps.explain.draw.layout import INPUT, LONGEST, TOP, Layout, lay_out
 from gammacaps.explain.draw.paths import Colours, bundles, colours_of, draw_edges, draw_old_edges
 from gammacaps.explain.draw.svg import NEUTRAL, drawing, picture, tag, words
-from gammacaps.explain.tree import Difference, ParseTree, difference
+from gammacaps.explain.tree import Difference, LayerDifference, ParseTree, difference
 
 KEY = (
     "Colour: the class that a path leads to, grey for none or another. Strength, and the bar under a picture: "
@@ -174,7 +174,11 @@ def tell_difference(clean: ParseTree, found: Difference) -> str:
     before, after = (clean.class_names[c] for c in found.predicted)
     said = [f"Taken for {before} → {after}." if before != after else f"Taken for {before} in both."]
     for layer in found.layers:
-        kinds = {"changed parent": layer.moved, "appeared": layer.appeared, "vanished": layer.vanished}
-        counts = ", ".join(f"{len(which)} {kind}" for kind, which in kinds.items() if which)
-        said.append(f"{layer.name}: {counts or 'nothing changed'}.")
+        said.append(f"{layer.name}: {count_changes(layer) or 'nothing changed'}.")
     return " ".join(said)
+
+
+def count_changes(layer: LayerDifference) -> str:
+    """How many capsules of a layer changed, by kind; empty where none did."""
+    kinds = {"changed parent": layer.moved, "appeared": layer.appeared, "vanished": layer.vanished}
+    return ", ".join(f"{len(which)} {kind}" for kind, which in kinds.items() if which)
