@@ -99,12 +99,12 @@ def as_the_paper_says() -> dict[str, Record]:
             changes |= {"worst": (0.3, 0.2, 0.0)}
         if planned.rule == "cnn":
             changes = {"worst": (0.3, 0.2, 0.0)}
-        if planned.rule == "sda" and planned.kind == "robust":
+        if planned.rule == "sda" and planned.config.robust:
             changes = {"pgd": (0.98, 0.93, 0.1), "fgsm": (0.99, 0.95, 0.2), "nothing": [7], "tenth": 0.6}
         if planned.kind == "standard" and planned.rule != "sda":
             changes |= {"pgd": (0.1, 0.0, 0.0), "fgsm": (0.2, 0.1, 0.0)}
         found[name] = record(name, **changes)
-    name = "fashion-mnist-sda-robust-0"
+    name = "fashion-mnist-sda-long-0"
     early = record(name, steps=5000, shirts=0.0)
     found[name] = Record(found[name].figures, found[name].arrays, (early,))
     return found

@@ -19,9 +19,9 @@ from gammacaps.training.config import TrainConfig
 TINY = {"data": "fashion-mini", "device": "cpu", "batch": 16, "attack_steps": 1, "steps": 4, "log_every": 1}
 GAMMA = TrainConfig(model=("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]"), **TINY)
 CNN = TrainConfig(preset="cnn", model=("filters=[4, 4]", "width=8"), **TINY)
-SDA, OTHER = "fashion-mnist-sda-robust-0", "fashion-mnist-cnn-robust-0"
+SDA, OTHER = "fashion-mnist-sda-long-0", "fashion-mnist-cnn-robust-0"
 PLAN = [
-    Planned(SDA, "fashion-mnist", "sda", "robust", GAMMA, (2, 4), worst=((0.3, 20),), generate=True),
+    Planned(SDA, "fashion-mnist", "sda", "long", GAMMA, (2, 4), worst=((0.3, 20),), generate=True),
     Planned(OTHER, "fashion-mnist", "cnn", "robust", CNN, (4,), worst=((0.3, 20),)),
 ]
 
@@ -85,7 +85,7 @@ def test_all_of_it_in_small(options, done, tmp_path, capsys):
     run.reproduce(("all",), options)
     assert done == []
     assert page == (tmp_path / "reproduction.md").read_text()
-    assert "1/2 fashion-mnist-sda-robust-0: done before." in capsys.readouterr().err
+    assert "1/2 fashion-mnist-sda-long-0: done before." in capsys.readouterr().err
 
 
 @pytest.fixture

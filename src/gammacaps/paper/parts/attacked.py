@@ -39,4 +39,4 @@ def _row(record: Record, attack: str) -> list[str]:
     cells = [
         cell for eps, n in zip(EPS, told, strict=True) for cell in (f"{n:.2f}", percent(record.accuracy(attack, eps)))
     ]
-    return [*heading(record), "under attack" if figures["kind"] == "robust" else "clean", *cells]
+    return [*heading(record), "under attack" if figures["train"]["robust"] else "clean", *cells]

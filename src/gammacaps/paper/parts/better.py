@@ -1,20 +1,55 @@
-"""The best that we know to make of the paper's network on each data set, by another recipe."""
+"""Beyond the paper: the networks that come with the package, as their cards tell them, beside the paper's figures."""
 
 from pathlib import Path
+from typing import Any
 
-from gammacaps.paper.parts.cells import Found
-from gammacaps.paper.parts.fair import compared
-from gammacaps.paper.plan import PARTS
-from gammacaps.report.fill.again import options
-from gammacaps.training.config import TrainConfig
+from gammacaps.files import read_json
+from gammacaps.models.shipped import FIGURES, SHIPPED, shipped_names
+from gammacaps.models.stored import read_config
+from gammacaps.paper.expected import EPS, expected
+from gammacaps.paper.parts.cells import Found, percent, table
+from gammacaps.paper.plan import DATA
 
-WORDS = "The same network, trained by a recipe of our own instead of the paper's rate."
+WORDS = (
+    "The networks that come with the package (`gammacaps.load(NAME)`), measured as they are shipped, in half "
+    "precision. The worst case is over the attacks that each network's card names. Its command is there too."
+)
+HEADER = [
+    "network",
+    "data",
+    "preset",
+    "steps",
+    "trained at",
+    "clean",
+    "eps",
+    "PGD-40: paper's SDA",
+    "PGD-40",
+    "worst case",
+]
 
 
 def section(found: Found, folder: Path) -> str:
-    recipes = []
-    for name in PARTS["better"]:
-        if name in found:
-            training = {k: v for k, v in found[name].figures["train"].items() if k not in ("device", "log_every")}
-            recipes.append(f"    gammacaps train{options(training, vars(TrainConfig()))} --out runs/{name}")
-    return "\n\n".join(text for text in (compared("better", found, WORDS), "\n".join(recipes)) if text)
+    rows = [row for name in shipped_names() for row in _rows(name)]
+    cards = ", ".join(f"[{name}](../src/gammacaps/models/weights/{name}/README.md)" for name in shipped_names())
+    return "\n\n".join([WORDS, table(HEADER, rows), f"Cards: {cards}."])
+
+
+def _rows(name: str) -> list[list[str]]:
+    """One row a radius at which a shipped network was attacked."""
+    stored, results = read_config(SHIPPED / name), read_json(SHIPPED / name / FIGURES[0])
+    train, data = stored["train"], results["data"]["name"]
+    trained = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}"
+    about = [name, DATA.get(data, data), train["preset"], f"{stored['trained_steps']:,}", trained]
+    about.append(_of(results["clean"]))
+    rows = []
+    for eps in sorted({row["eps"] for row in results["attacks"]}):
+        pgd = next((row for row in results["attacks"] if row["attack"] == "pgd" and row["eps"] == eps), None)
+        worst = next((row for row in results["worst"] if row["eps"] == eps), None)
+        told = expected()["pgd"].get(data)
+        paper = f"{told['sda'][EPS.index(eps)]:.2f}" if told and eps in EPS else "-"
+        rows.append([*about, f"{eps:g}", paper, _of(pgd), f"**{_of(worst)}**" if worst else "-"])
+    return rows
+
+
+def _of(row: dict[str, Any] | None) -> str:
+    return "-" if row is None else f"{percent(row)} of {row['images']:,}"

@@ -16,15 +16,17 @@ def section(found: Found, folder: Path) -> str:
     for name in PARTS["filters"]:
         if name in found:
             record = found[name]
-            write_whole(folder / f"filters-{record.figures['kind']}.png", _picture(record))
-            how = "under attack" if record.figures["kind"] == "robust" else "on clean images"
+            under = record.figures["train"]["robust"]
+            how = "under attack" if under else "on clean images"
+            picture = f"filters-{'robust' if under else 'standard'}.png"
+            write_whole(folder / picture, _picture(record))
             share = record.figures["filters"]["largest_tenth"]
             lines.append(
                 f"Trained {how} ({record.steps:,} steps): the largest tenth of a filter's weights holds {share:.0%} "
                 "of its absolute weight (19% at random, 100% where a tenth does all the work). Orange is positive, "
                 "blue negative."
             )
-            lines.append(f"![Filters trained {how}]({folder.name}/filters-{record.figures['kind']}.png)")
+            lines.append(f"![Filters trained {how}]({folder.name}/{picture})")
     return "\n\n".join(text for text in (*lines, missing("filters", found)) if text)
 
 
