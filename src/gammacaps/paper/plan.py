@@ -29,7 +29,6 @@ ATTACKED: dict[str, Any] = {
     "lr": 3e-3,
     "schedule": "cosine",
 }
-CNN: dict[str, Any] = {**ATTACKED, "preset": "cnn", "lr": 1e-3}  # at the capsules' rate it stays at chance
 # Gritzman's rate and batch. A step of EM costs many of the others, so it gets fewer.
 EM: dict[str, Any] = {**CLEAN, "preset": "matrix", "lr": 3e-3, "schedule": "decay", "batch": 64}
 EM_ROBUST: dict[str, Any] = {**ATTACKED, "preset": "matrix", "batch": 64}
@@ -109,7 +108,13 @@ def chosen(options: ReproduceConfig, parts: tuple[str, ...]) -> list[Planned]:
 
 def _planned(options: ReproduceConfig, data: str, rule: str, kind: str, seed: int) -> Planned:
     robust = kind != "standard"
-    fields = {"em": EM_ROBUST, "cnn": CNN}.get(rule, ATTACKED) if robust else EM if rule == "em" else CLEAN
+    fields = (
+        {"em": EM_ROBUST, "cnn": {**ATTACKED, "preset": "cnn"}}.get(rule, ATTACKED)
+        if robust
+        else EM
+        if rule == "em"
+        else CLEAN
+    )
     steps = options.steps or (QUICK_STEPS if options.quick else EM_STEPS if rule == "em" else STEPS)[kind]
     if options.quick:
         fields = {**fields, **QUICK, **QUICK_RATE}
