@@ -29,6 +29,8 @@ class TrainConfig:
     """Routing rule of the paper, small and residual presets."""
     model: tuple[str, ...] = ()
     """Further changes to the preset as NAME=VALUE, such as hidden=[64] iterations=2."""
+    standardize: bool = False
+    """Start the first convolution as if the images had mean 0 and deviation 1: pale ones are learned sooner."""
     robust: bool = True
     """Train under attack, or (--no-robust) on clean images."""
     eps: float = 0.3

@@ -36,6 +36,7 @@ from gammacaps.training.config import TrainConfig, config_from, model_changes
 from gammacaps.training.distribution import Sharing, parts_of
 from gammacaps.training.progress import Progress
 from gammacaps.training.schedule import learning_rate, radius
+from gammacaps.training.start import standardize_first
 from gammacaps.training.step import Objective, take_step
 
 METRICS = "metrics.jsonl"
@@ -169,7 +170,10 @@ def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:
         if name in changes:
             raise InputError(f"{name} follows from the data: leave it out of --model (--size resizes the images).")
     fitting = {"image_shape": tuple(data.images.shape[1:]), "classes": len(data.class_names)}
-    return create(config.preset, **{**fitting, **routing, **changes})
+    model = create(config.preset, **{**fitting, **routing, **changes})
+    if config.standardize:
+        standardize_first(model, data)
+    return model
 
 
 def _learn(
