@@ -163,7 +163,7 @@ def test_a_capsule_is_told_by_real_images_classes_and_the_audit(networks):
     assert [each["label"] for each in answer["examples"]] == network.labels[found.indices[0]].tolist()
     served = explain.classes_served(network.model, network.images, network.labels, "hidden 1")
     assert answer["serves"]["serves"] == served.serves[4]
-    assert answer["serves"]["active"] == pytest.approx(served.active[4].tolist(), abs=1e-4)
+    assert answer["serves"]["means"] == pytest.approx(served.means[4].tolist(), abs=1e-4)
     assert answer["serves"]["classes"] == served.classes
     row = network.audit["layers"][0]["capsules"][4]
     assert (answer["audit"]["rho"], answer["audit"]["kind"]) == (row["rho"], row["kind"])

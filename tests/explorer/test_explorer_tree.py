@@ -1,8 +1,10 @@
 """The page in a real browser: trees are stepped through and their capsules clicked, of one network or two."""
 
+import pytest
 from paging import keep, set_slider, settled, shown_scores
 from serving import make_run, serving
 
+from gammacaps.explorer import answers
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_networks
 
@@ -31,6 +33,25 @@ def test_only_active_capsules_are_shown_unless_asked(opened, alone):
     page.locator("#all").check()
     settled(page)
     assert page.locator(".tree [data-capsule]").count() == 32 + 6 + 10
+
+
+def test_of_a_capsule_it_is_told_which_classes_make_it_long_and_whether_the_search_fell_short(opened, alone, networks):
+    found = [answers.capsule(networks[0], layer, capsule) for layer, capsule in ((1, 4), (2, 1))]
+    serving = [bool(each["serves"]["serves"]) for each in found]
+    assert serving == [True, False]
+    for name, each in zip(("1.4", "2.1"), found, strict=True):
+        page, _ = opened(f"{alone}#capsule=0.{name}")
+        page.wait_for_selector(".generated img")
+        page.wait_for_selector(".serves-box .bars")
+        means = [float(mean) for mean in page.locator(".serves-box td.figures").all_inner_texts()]
+        assert means == pytest.approx(sorted(each["serves"]["means"], reverse=True), abs=0.006)
+        served = [networks[0].class_names[k] for k in each["serves"]["serves"]]
+        assert page.locator(".serves-box tr.top th").all_inner_texts() == served
+        assert ("tells none from another" in page.locator(".serves-box .note").inner_text()) == (not served)
+        reached = float(page.locator(".generated strong").inner_text())
+        longest = each["examples"][0]["activation"]
+        words = f"The search fell short: a test image makes it {longest:.2f} long."
+        assert (words in page.locator(".generated").inner_text()) == (reached < longest / 2)
 
 
 def test_a_capsule_can_be_clicked_read_and_switched_off(opened, alone, networks):

@@ -13,13 +13,13 @@ from gammacaps.data.split import rank_in_class
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import activate
 from gammacaps.explain.draw.figure import count_changes
-from gammacaps.explain.examples import features
+from gammacaps.explain.examples import features, stand_out
 from gammacaps.explain.off import without
 from gammacaps.explain.pictures import image_png, plain
 from gammacaps.explain.tree import Difference, ParseTree, difference, parse_tree, routing_trees
 from gammacaps.explorer import questions
 from gammacaps.explorer.drawing import draw_trees
-from gammacaps.explorer.networks import TAU, Network
+from gammacaps.explorer.networks import Network
 from gammacaps.explorer.work import Tick
 from gammacaps.models import CapsuleModel, Model
 from gammacaps.models.twin import twin
@@ -154,10 +154,9 @@ def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
     if not network.labelled:
         return answer
     classes = labels.unique().tolist()
-    active = torch.stack([(lengths[labels == k] > TAU).float().mean() for k in classes])
-    order = active.argsort(descending=True, stable=True).tolist()
-    served = [classes[place] for place in order if active[place] >= 0.5]
-    answer["serves"] = {"tau": TAU, "classes": classes, "active": plain(active), "serves": served}
+    means = torch.stack([lengths[labels == k].double().mean() for k in classes])
+    served = [classes[place] for place in stand_out(means.unsqueeze(0))[0]]
+    answer["serves"] = {"classes": classes, "means": plain(means), "serves": served}
     return answer
 
 
