@@ -194,7 +194,7 @@ function told(facts) {
   const hidden = facts.layers.length === 3 ? "hidden" : null; // there is but one
   const layers = facts.layers.map(({ name, capsules: n }, place) => `${n.toLocaleString("en")} ${place === 1 ? hidden ?? name : name}`);
   const capsules = layers.length ? ` ${layers.slice(0, -1).join(", ")} and ${layers.at(-1)} capsules.` : "";
-  return `${facts.name}: ${kind}${facts.routing ? ` with ${ROUTING[facts.routing]}` : ""},${training || " how it was trained is not recorded"}.${capsules}${facts.audit ? ` Audit: ${facts.audit}` : ""}`;
+  return `${facts.name}: ${kind}${facts.routing ? ` with ${ROUTING[facts.routing]}` : ""},${training || " how it was trained is not recorded"}.${capsules}`;
 }
 
 function connect() {
@@ -281,6 +281,7 @@ async function start() {
   byId("title").textContent = facts.length > 1 ? `${first.name} and ${facts[1].name}, side by side` : `What does ${first.name} see?`;
   document.title = `${facts.map(({ name }) => name).join(" and ")} · gammacaps explorer`;
   byId("about").replaceChildren(...facts.flatMap((each, place) => [place ? make("br") : "", told(each)]));
+  byId("audited").replaceChildren(...facts.filter(({ audit }) => audit).map(({ name, audit }) => make("p", { class: "note" }, `The audit of ${name}: ${audit}`)));
   byId("size").textContent = `${width} × ${height} pixels${channels === 3 ? " in colour" : ""}: what the network gets.`;
   byId("pick-class").append(make("option", { value: "" }, "every class"), ...first.class_names.map((name, place) => make("option", { value: place }, name)));
   const progress = progressBar();

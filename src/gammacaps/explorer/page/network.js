@@ -175,7 +175,7 @@ export class Network {
     this.pair.replaceChildren(...sides.map(([, , side]) => side));
     sides.forEach(([box, drawing], side) => {
       plant(box, drawing, this.readout, chosen, (layer, capsule) => this.hooks.choose([this.place, layer, capsule]));
-      box.scrollLeft = scrolled[side] ?? 0;
+      box.scrollLeft = scrolled[side] ?? box.scrollWidth; // at first the classes, where a screen is too narrow for all
     });
   }
 
