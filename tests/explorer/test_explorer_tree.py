@@ -96,6 +96,11 @@ def test_capsules_can_be_walked_through_and_chosen_by_keyboard(opened, alone):
     assert page.locator(".tree.tracing").count() == 1
     page.keyboard.press("Enter")
     page.wait_for_url(f"**capsule=0.{name}*")
+    assert page.evaluate(focused) == name  # of the tree that was drawn anew
+    assert page.locator(".ring.focus").count() == 1
+    page.get_by_text("Close", exact=True).press("Enter")
+    page.wait_for_url(lambda url: "capsule=" not in url)
+    assert page.evaluate("document.activeElement.id") == "capsule"
 
 
 def test_two_networks_stand_side_by_side(opened, both, networks):

@@ -134,11 +134,19 @@ def activated(asked: questions.Activate, network: Network, tick: Tick) -> dict[s
     return {
         "png": data_url(made.image),
         "activation": round(made.activation, 4),
+        "empty": round(length_without(network, asked.layer, asked.capsule), 4),
         **judged(made.scores),
         "features": features(made).to_json(),
         "starts": asked.starts,
         "steps": asked.steps,
     }
+
+
+@torch.no_grad()
+def length_without(network: Network, layer: int, index: int) -> float:
+    """The length that a capsule has in a black image."""
+    black = torch.zeros(1, *network.model.config.image_shape, device=network.images.device)
+    return network.capsules.parse(black, couplings=False).activations[layer][0, index].item()
 
 
 def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import { state } from "./state.js";
 
 const VERDICTS = { "gamma-capsule": "pass", "non-robust": "warn", "not useful": "fail", dead: "skip" };
 const SOME = 0.1, FELL_SHORT = 0.5; // as in the report
+const EMPTY = 0.9; // of the length reached: a capsule that is so long without any image looks for nothing
 const MEANS = {
   "gamma-capsule": "It says something about the class, and no attack that was tried could take that away.",
   "non-robust": "It says something about the class, but an attack can make it lie.",
@@ -95,7 +96,8 @@ export class CapsulePanel {
       make("h3", {}, "What it looks for"),
       make("img", { src: found.png, alt: `Input generated for this capsule; length ${two(found.activation)}` }),
       make("p", {}, "Noise, changed step by step until the capsule was as long as could be: it reached ", make("strong", {}, two(found.activation)),
-        ". ", this.short, `The classes that this input activates most: ${told.join(", ")}. ${found.features.meaning}`));
+        ". ", this.short, found.empty > EMPTY * found.activation ? `A black image makes it ${two(found.empty)} long: it waits for nothing in particular. ` : "",
+        `The classes that this input activates most: ${told.join(", ")}. ${found.features.meaning}`));
     this.showShort();
   }
 
@@ -113,7 +115,7 @@ export class CapsulePanel {
     }
     real.append(make("ul", { class: "strongest" }, ...found.examples.map(({ sample, png, activation, label }) =>
       make("li", {}, make("button", { type: "button", title: "Put this image to the network", onclick: () => this.hooks.pick(sample) },
-        make("img", { src: png, alt: "" }), `${label === null ? "" : `${names[label]} · `}${two(activation)}`)))));
+        make("img", { src: png, alt: "" }), ...(label === null ? [] : [names[label], make("br")]), two(activation))))));
     if (!found.serves) return;
     const rows = found.serves.classes.map((k, place) => ({ name: names[k], value: found.serves.means[place], top: found.serves.serves.includes(k) }));
     rows.sort((a, b) => b.value - a.value);
