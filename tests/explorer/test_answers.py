@@ -152,6 +152,8 @@ def test_a_generated_input_is_the_library_s(networks):
     made = explain.activate(network.model, "hidden 1", 2, starts=3, steps=4, best=3)
     assert answer["activation"] == pytest.approx(made.activation, abs=1e-4)
     assert answer["scores"] == pytest.approx(made.scores.tolist(), abs=1e-4)
+    assert [each["activation"] for each in answer["best"]] == pytest.approx(made.activations.tolist(), abs=1e-4)
+    assert np.array_equal(opened(answer["best"][1]["png"]), (made.best[1, 0] * 255).round().byte().numpy())
     black = network.model.parse(torch.zeros(1, 1, 28, 28)).activations[1][0, 2]
     assert answer["empty"] == pytest.approx(black.item(), abs=1e-4)
     assert np.array_equal(opened(answer["png"]), (made.image[0] * 255).round().byte().numpy())

@@ -48,7 +48,8 @@ def test_of_a_capsule_it_is_told_which_classes_make_it_long_and_whether_the_sear
         served = [networks[0].class_names[k] for k in each["serves"]["serves"]]
         assert page.locator(".serves-box tr.top th").all_inner_texts() == served
         assert ("tells none from another" in page.locator(".serves-box .note").inner_text()) == (not served)
-        reached = float(page.locator(".generated strong").inner_text())
+        reached = float(page.locator(".generated strong").first.inner_text())
+        assert page.locator(".generated .best img").count() == 2
         longest = each["examples"][0]["activation"]
         words = f"The search fell short: a test image makes it {longest:.2f} long."
         assert (words in page.locator(".generated").inner_text()) == (reached < longest / 2)

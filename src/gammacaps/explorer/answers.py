@@ -119,7 +119,7 @@ def attacked_image(
 
 
 def activated(asked: questions.Activate, network: Network, tick: Tick) -> dict[str, Any]:
-    """An input generated for a capsule, the length it reached and what the network takes it for."""
+    """An input generated for a capsule, the mean of the best: the lengths that these and it reached, and its scores."""
     top = asked.layer == len(network.counts) - 1
     made = activate(
         counted(network.capsules, tick, asked.steps),
@@ -134,6 +134,10 @@ def activated(asked: questions.Activate, network: Network, tick: Tick) -> dict[s
     return {
         "png": data_url(made.image),
         "activation": round(made.activation, 4),
+        "best": [
+            {"png": data_url(image), "activation": round(reached, 4)}
+            for image, reached in zip(made.best, made.activations.tolist(), strict=True)
+        ],
         "empty": round(length_without(network, asked.layer, asked.capsule), 4),
         **judged(made.scores),
         "features": features(made).to_json(),

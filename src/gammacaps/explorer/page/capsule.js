@@ -94,9 +94,11 @@ export class CapsulePanel {
     this.short = make("span");
     box.replaceChildren(
       make("h3", {}, "What it looks for"),
-      make("img", { src: found.png, alt: `Input generated for this capsule; length ${two(found.activation)}` }),
-      make("p", {}, "Noise, changed step by step until the capsule was as long as could be: it reached ", make("strong", {}, two(found.activation)),
-        ". ", this.short, found.empty > EMPTY * found.activation ? `A black image makes it ${two(found.empty)} long: it waits for nothing in particular. ` : "",
+      make("div", {},
+        make("img", { src: found.png, alt: `Input generated for this capsule; length ${two(found.activation)}` }),
+        make("div", { class: "best" }, ...found.best.map(({ png, activation }) => make("img", { src: png, title: two(activation), alt: `One of those that it is the mean of; length ${two(activation)}` })))),
+      make("p", {}, "Noise, changed step by step until the capsule was as long as could be. The best of ", String(found.starts), " starts, the small images, reach ",
+        make("strong", {}, two(found.best[0].activation)), ", their mean, the large one, ", make("strong", {}, two(found.activation)), ". ", this.short, found.empty > EMPTY * found.best[0].activation ? `A black image makes it ${two(found.empty)} long: it waits for nothing in particular. ` : "",
         `The classes that this input activates most: ${told.join(", ")}. ${found.features.meaning}`));
     this.showShort();
   }
@@ -104,7 +106,7 @@ export class CapsulePanel {
   // A real image may do far better than the search, whose picture then says little.
   showShort() {
     const longest = this.found.examples?.[0]?.activation ?? 0;
-    if (this.found.generated?.activation < FELL_SHORT * longest) this.short.textContent = `The search fell short: a test image makes it ${two(longest)} long. `;
+    if (this.found.generated && Math.max(...this.found.generated.best.map(({ activation }) => activation)) < FELL_SHORT * longest) this.short.textContent = `The search fell short: a test image makes it ${two(longest)} long. `;
   }
 
   showReal(real, serves, found) {
