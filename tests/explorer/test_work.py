@@ -192,7 +192,7 @@ def test_memory_goes_back_once_there_is_nothing_to_do_and_no_sooner(monkeypatch)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted as Linux does")
 def test_memory_that_the_allocator_keeps_goes_back_to_the_system():
-    """As after a crowd: all but the last answer are gone, under the command line's own setting of the allocator."""
+    """As after a crowd: all but the last answer are gone, with the allocator set as the command line sets it."""
     program = """
 from pathlib import Path
 from gammacaps.cli import reuse_memory

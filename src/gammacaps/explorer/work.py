@@ -7,7 +7,6 @@ Once nothing has been asked for a while, the memory that work needed goes back t
 import asyncio
 import contextlib
 import ctypes
-import gc
 import threading
 import zlib
 from collections import OrderedDict
@@ -139,6 +138,5 @@ class Work:
 
 def give_back() -> None:
     """Gives unused memory back to the system: by itself the allocator keeps what a crowd of questions once needed."""
-    gc.collect()
     with contextlib.suppress(OSError, AttributeError):  # only the C library of GNU/Linux has this
         ctypes.CDLL("libc.so.6").malloc_trim(0)
