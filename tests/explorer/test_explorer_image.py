@@ -124,7 +124,10 @@ def test_without_images_one_can_still_draw(opened, tmp_path, monkeypatch):
     run = make_run(tmp_path / "mine", train={"data": str(tmp_path / "moved.npz")}, names=names)
     with serving(load_networks([str(run)], ExploreConfig())) as (port, _):
         page, watch = opened(f"http://127.0.0.1:{port}/", tree=False)
-        assert "not on this machine" in page.locator("#pick-note").inner_text()
+        assert "not on this machine: tell where with --data" in page.locator("#pick-note").inner_text()
+        page.locator('[data-step="1"]').click()
+        assert page.locator(".sides").inner_text() == ""  # nothing to step through, and nothing wrong
+        page.locator('[data-step="3"]').click()
         assert "Draw something or pick an image" in page.locator("#answers").inner_text()
         page.locator("#export summary").click()
         page.locator('[data-export="svg"]').click()

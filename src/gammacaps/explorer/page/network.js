@@ -168,7 +168,8 @@ export class Network {
 
   showTrees() {
     const { answer } = this;
-    if (!answer?.drawings) {
+    if (!answer) return; // there is no image yet
+    if (!answer.drawings) {
       this.pair.replaceChildren(make("p", { class: "missing" }, "This network has no capsules whose choices could be drawn: it shows its scores alone."));
       return;
     }
