@@ -1,4 +1,4 @@
-"""How the explorer bears a crowd: 200 trees asked for at once, then 20 attacks, round after round; its memory.
+"""How the explorer bears a crowd: 200 trees at once, then 20 attacks, in rounds; its memory at work and at rest.
 
     python -m benchmarks.explorer RUN
 
@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-ROUNDS, PARSES, ATTACKS, ALONE = 4, 200, 20, 30
+ROUNDS, PARSES, ATTACKS, ALONE, IDLE = 4, 200, 20, 30, 5
 
 
 def main() -> None:
@@ -56,10 +56,13 @@ def measure(address: str, pid: int) -> None:
             status = error.code
         return status, time.perf_counter() - start
 
-    ask("api/attack")
+    print(f"memory at the start: {memory(pid):.0f} MiB")
+    for path in ("api/parse", "api/attack"):
+        ask(path)
+        print(f"memory after the first {path}: {memory(pid):.0f} MiB")
     alone = [1000 * ask("api/parse")[1] for _ in range(ALONE + 5)][5:]
     print(f"one tree alone: median {statistics.median(alone):.0f} ms, slowest of {ALONE} {max(alone):.0f} ms")
-    print(f"memory: {memory(pid):.0f} MiB")
+    print(f"memory: {memory(pid):.0f} MiB; {IDLE} s later {idle(pid):.0f} MiB")
     for turn in range(1, ROUNDS + 1):
         for path, count in (("api/parse", PARSES), ("api/attack", ATTACKS)):
             start = time.perf_counter()
@@ -68,6 +71,13 @@ def measure(address: str, pid: int) -> None:
             statuses = dict(Counter(status for status, _ in answers))
             took = time.perf_counter() - start
             print(f"round {turn}, {count} x {path}: {statuses}, {took:.1f} s; memory {memory(pid):.0f} MiB", flush=True)
+        print(f"{IDLE} s later: memory {idle(pid):.0f} MiB", flush=True)
+
+
+def idle(pid: int) -> float:
+    """MiB in use once nobody has asked anything for a while."""
+    time.sleep(IDLE)
+    return memory(pid)
 
 
 def memory(pid: int) -> float:

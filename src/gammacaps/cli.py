@@ -18,7 +18,7 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.launch import launch
-from gammacaps.names import VECTOR_PRESETS
+from gammacaps.names import VECTOR_PRESETS, shipped_names
 from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.training.config import TrainConfig, read_config_file
@@ -90,7 +90,7 @@ class Explore:
     """Open a page to play with a network: draw, attack, click its capsules, or set two side by side."""
 
     runs: tyro.conf.Positional[tuple[str, ...]] = ()
-    """A run's folder or the name of shipped weights; two to set side by side; without one, a shipped network."""
+    """A run's folder or a shipped network's name (see gammacaps --help); two side by side; or none: fashion-mini."""
     explore: ExploreConfig = field(default_factory=ExploreConfig)
 
 
@@ -413,7 +413,9 @@ def nowhere() -> TextIO:
 def overview() -> str:
     lines = ["gammacaps: capsule networks that are robust to attack and that people can look inside", ""]
     lines += [f"  gammacaps {verb:<12}{kind.__doc__}" for verb, (kind, _) in VERBS.items()]
-    return "\n".join([*lines, "", "gammacaps VERB --help shows a command's options."])
+    names = ", ".join(shipped_names())
+    lines += ["", f"Networks that come with gammacaps, for where a command takes a run: {names}."]
+    return "\n".join([*lines, "gammacaps VERB --help shows a command's options."])
 
 
 def config_file(verb: str, arguments: list[str]) -> Path | None:

@@ -1,5 +1,6 @@
 """The words that options are chosen from, apart from torch so that the command line's help stays instant."""
 
+from pathlib import Path
 from typing import Literal
 
 RoutingRule = Literal["sda", "rba"]
@@ -10,3 +11,9 @@ PresetName = Literal["paper", "small", "residual", "matrix", "cnn"]
 VECTOR_PRESETS = ("paper", "small", "residual")  # those whose routing rule can be chosen
 AttackLossName = Literal["margin", "ce", "ce-log", "dlr"]
 Schedule = Literal["constant", "cosine", "decay"]
+SHIPPED = Path(__file__).parent / "models" / "weights"  # networks that come with the package
+
+
+def shipped_names() -> tuple[str, ...]:
+    """The networks in the package, by name."""
+    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/model.safetensors")))

@@ -11,7 +11,7 @@ from PIL import Image
 import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import Generated
-from gammacaps.explain.examples import classes_served, correlations, features, strongest
+from gammacaps.explain.examples import classes_served, correlations, features, stand_out, strongest
 
 
 def network(**changes):
@@ -64,7 +64,7 @@ def test_matrix_capsules_colour_and_more_capsules_than_a_picture_holds():
 
 
 @pytest.mark.parametrize("layer", ["hidden 1", "class"])
-def test_classes_are_served_by_how_often_a_capsule_is_active(layer):
+def test_classes_are_served_by_how_long_their_images_make_a_capsule(layer):
     model = network()
     images, labels = torch.rand(31, 1, 14, 14) * torch.arange(31).view(-1, 1, 1, 1) / 31, torch.arange(31) % 3
     everything = activations(model, images, model.layers.index(layer))
@@ -76,13 +76,37 @@ def test_classes_are_served_by_how_often_a_capsule_is_active(layer):
         means = [float(np.mean(a)) for a in own]
         assert found.active[j].tolist() == pytest.approx(often, abs=0.05)  # one image may be at tau to rounding
         assert found.share[j].tolist() == pytest.approx([m / sum(means) for m in means], abs=1e-5)
-        assert set(found.serves[j]) == {k for k in range(3) if found.active[j, k] >= 0.5}
-        assert [found.active[j, k].item() for k in found.serves[j]] == sorted(
-            (found.active[j, k].item() for k in found.serves[j]), reverse=True
-        )
+        assert found.means[j].tolist() == pytest.approx(means, abs=1e-5)
+        assert found.serves[j] == stand_out(found.means)[j]
     assert 0 < found.active.mean() < 1
     json.dumps(found.to_json())
     assert Image.open(io.BytesIO(found._repr_png_())).size[0] > 100
+
+
+@pytest.mark.parametrize(
+    ("means", "serves"),
+    [
+        ([0.05, 0.90, 0.10, 0.06], [1]),
+        ([0.95, 0.40, 0.97, 0.96], [2, 3, 0]),  # all but one: long unless it is that
+        ([0.29, 0.26, 0.48, 0.40], [2, 3]),  # never near 1, but longer for these
+        ([0.94, 0.97, 0.95, 0.93], []),  # long for all
+        ([0.02, 0.03, 0.01, 0.02], []),  # dead
+        ([0.50, 0.50, 0.50, 0.50], []),
+        ([0.70], []),  # one class alone can't stand out
+    ],
+)
+def test_those_classes_stand_out_that_make_a_capsule_long(means, serves):
+    assert stand_out(torch.tensor([means])) == [serves]
+
+
+def test_a_shipped_network_serves_classes_and_has_capsules_that_tell_none_apart():
+    """Of well-trained capsules nearly all are longer than 0.1 in every image, so that this alone says nothing."""
+    images, labels = gammacaps.load_data("fashion-mini")
+    found = classes_served(gammacaps.load("fashion-mini"), images[:200], labels[:200])
+    assert (found.active > 0.99).float().mean() > 0.9
+    counts = [len(served) for served in found.serves]
+    assert counts.count(0) >= 2
+    assert sum(0 < count < 5 for count in counts) >= 5
 
 
 def test_a_rare_class_weighs_as_much_as_a_frequent_one():

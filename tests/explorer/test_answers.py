@@ -152,6 +152,10 @@ def test_a_generated_input_is_the_library_s(networks):
     made = explain.activate(network.model, "hidden 1", 2, starts=3, steps=4, best=3)
     assert answer["activation"] == pytest.approx(made.activation, abs=1e-4)
     assert answer["scores"] == pytest.approx(made.scores.tolist(), abs=1e-4)
+    assert [each["activation"] for each in answer["best"]] == pytest.approx(made.activations.tolist(), abs=1e-4)
+    assert np.array_equal(opened(answer["best"][1]["png"]), (made.best[1, 0] * 255).round().byte().numpy())
+    black = network.model.parse(torch.zeros(1, 1, 28, 28)).activations[1][0, 2]
+    assert answer["empty"] == pytest.approx(black.item(), abs=1e-4)
     assert np.array_equal(opened(answer["png"]), (made.image[0] * 255).round().byte().numpy())
 
 
@@ -163,7 +167,7 @@ def test_a_capsule_is_told_by_real_images_classes_and_the_audit(networks):
     assert [each["label"] for each in answer["examples"]] == network.labels[found.indices[0]].tolist()
     served = explain.classes_served(network.model, network.images, network.labels, "hidden 1")
     assert answer["serves"]["serves"] == served.serves[4]
-    assert answer["serves"]["active"] == pytest.approx(served.active[4].tolist(), abs=1e-4)
+    assert answer["serves"]["means"] == pytest.approx(served.means[4].tolist(), abs=1e-4)
     assert answer["serves"]["classes"] == served.classes
     row = network.audit["layers"][0]["capsules"][4]
     assert (answer["audit"]["rho"], answer["audit"]["kind"]) == (row["rho"], row["kind"])

@@ -53,7 +53,8 @@ def test_what_a_user_did_wrong_is_one_sentence(runs, capsys, arguments, words):
 def test_a_port_that_is_taken_is_told_or_another_is_taken():
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=f"Port {port} of 127.0.0.1 can't be used .*choose another with --port"):
+        words = f"Port {port} of 127.0.0.1 can't be used (address already in use): choose another with --port."
+        with pytest.raises(InputError, match=re.escape(words)):
             listen("127.0.0.1", port)
     with listen("127.0.0.1", None) as first, listen("127.0.0.1", None) as second:
         assert first.getsockname()[1] != second.getsockname()[1] != PORT

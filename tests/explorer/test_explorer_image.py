@@ -35,6 +35,8 @@ def test_drawing_changes_the_answer_and_the_pad_is_what_the_network_gets(opened,
     page.locator("#clear").click()
     assert pad_pixels(page).max() == 0
     settled(page)
+    assert page.locator(".truth").inner_text() == ", though the image is empty"
+    assert page.locator("#pad-hint").is_visible()
     before = shown_scores(page)
     with page.expect_response("**/api/parse"):
         drag(page, (0.3, 0.2), (0.7, 0.25), (0.45, 0.8))
@@ -45,6 +47,8 @@ def test_drawing_changes_the_answer_and_the_pad_is_what_the_network_gets(opened,
     body = {"image": {"pixels": base64.b64encode(drawn.tobytes()).decode()}}
     answer = asked(int(alone.split(":")[2][:-1]), "/api/parse", body)
     assert shown_scores(page) == pytest.approx(answer["scores"], abs=0.006)
+    assert (page.locator(".truth").count() == 1) == (max(answer["scores"]) < 0.5)  # that no class reaches it
+    assert page.locator("#pad-hint").is_hidden()
     assert shown_scores(page) != before
     page.locator("#eraser").click()
     drag(page, (0.3, 0.2), (0.7, 0.25))
@@ -68,6 +72,28 @@ def test_the_pad_can_be_used_by_keyboard_and_by_touch(opened, alone):
     box = page.locator("#pad").bounding_box()
     page.touchscreen.tap(box["x"] + 20, box["y"] + 20)
     assert (pad_pixels(page) != before).any()
+
+
+def test_the_test_images_are_one_stop_of_the_tab_key_and_arrows_go_through_them(opened, alone):
+    page, _ = opened(alone)
+    stops = '#samples button[tabindex="0"]'
+    assert page.locator(stops).count() == 1
+    page.locator(stops).focus()
+    focused = "[...document.activeElement.parentElement.children].indexOf(document.activeElement)"
+    row = page.locator("#samples").evaluate(
+        "box => [...box.children].filter(each => each.offsetTop === box.firstChild.offsetTop).length"
+    )
+    for key, place in (("ArrowRight", 1), ("ArrowDown", 1 + row), ("ArrowLeft", row), ("ArrowUp", 0), ("ArrowUp", 0)):
+        page.keyboard.press(key)
+        assert page.evaluate(focused) == place
+    page.keyboard.press("End")
+    assert page.evaluate(focused) == page.locator("#samples button").count() - 1
+    assert page.locator(stops).count() == 1
+    page.keyboard.press("Enter")
+    chosen = page.evaluate("document.activeElement.dataset.sample")
+    page.wait_for_url(f"**sample={chosen}")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "file"
 
 
 def test_an_image_can_be_picked_and_a_file_opened(opened, alone, networks, tmp_path):
@@ -98,7 +124,10 @@ def test_without_images_one_can_still_draw(opened, tmp_path, monkeypatch):
     run = make_run(tmp_path / "mine", train={"data": str(tmp_path / "moved.npz")}, names=names)
     with serving(load_networks([str(run)], ExploreConfig())) as (port, _):
         page, watch = opened(f"http://127.0.0.1:{port}/", tree=False)
-        assert "not on this machine" in page.locator("#pick-note").inner_text()
+        assert "not on this machine: tell where with --data" in page.locator("#pick-note").inner_text()
+        page.locator('[data-step="1"]').click()
+        assert page.locator(".sides").inner_text() == ""  # nothing to step through, and nothing wrong
+        page.locator('[data-step="3"]').click()
         assert "Draw something or pick an image" in page.locator("#answers").inner_text()
         page.locator("#export summary").click()
         page.locator('[data-export="svg"]').click()
@@ -124,7 +153,7 @@ def test_images_of_other_classes_are_shown_without_theirs(opened, runs, tmp_path
         assert page.locator("#pick-class").is_hidden()
         assert "whose classes are not this network's" in page.locator("#pick-note").inner_text()
         assert page.locator("#samples button").first.get_attribute("title") is None
-        assert page.locator(".truth").count() == 0
+        assert not re.search("which is right|it is an?", page.locator(".answer").inner_text())
         page.wait_for_selector(".strongest img")
         assert re.fullmatch(r"0\.\d\d", page.locator(".strongest button").first.inner_text().strip())
         assert watch.complaints == []

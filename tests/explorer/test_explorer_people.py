@@ -28,6 +28,21 @@ def test_axe_finds_no_serious_fault_and_nothing_is_wider_than_the_screen(opened,
     assert menu["x"] + menu["width"] <= viewport["width"]
 
 
+def test_a_phone_shows_the_image_every_score_and_the_tree_s_classes_at_once(opened, alone):
+    page, _ = opened(alone + "#sample=3", PHONE, has_touch=True)
+    for part in ("#pad", "#undo", ".answer", ".bars tr:last-child"):
+        box = page.locator(part).bounding_box()
+        assert 0 <= box["y"] < box["y"] + box["height"] <= PHONE["height"]
+    tree = page.locator(".tree").bounding_box()
+    for name in ("2.0", "2.9"):
+        capsule = page.locator(f'.tree [data-capsule="{name}"]').bounding_box()
+        assert tree["x"] <= capsule["x"] < capsule["x"] + capsule["width"] < tree["x"] + tree["width"]
+    assert page.locator(".tree").evaluate("box => box.scrollLeft") > 0
+    page.locator(".tree").evaluate("box => (box.scrollLeft = 5)")
+    page.locator('[data-step="2"]').click()
+    assert page.locator(".tree").evaluate("box => box.scrollLeft") == 5  # where it was swiped to, it stays
+
+
 def test_the_theme_is_remembered(opened, alone):
     page, _ = opened(alone, color_scheme="light")
     page.locator("#theme").click()

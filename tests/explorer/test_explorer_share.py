@@ -106,8 +106,10 @@ def test_a_view_can_be_opened_by_a_link_in_another_site_s_page(browser, alone):
 
 
 def test_a_view_can_be_exported(opened, alone, tmp_path):
-    page, _ = opened(alone + "#sample=3&eps=0.1")
+    page, _ = opened(alone + "#sample=3&eps=0.1&capsule=0.1.4&off=0.1.2")
     page.wait_for_selector(".shots")
+    page.wait_for_selector(".strongest img")
+    page.wait_for_selector(".generated img")
 
     def exported(kind):
         page.locator("#export summary").click()
@@ -133,6 +135,10 @@ def test_a_view_can_be_exported(opened, alone, tmp_path):
     page.goto(standalone.as_uri())
     assert page.locator(".tree svg").count() == 2
     assert page.locator("#pad").evaluate("image => image.naturalWidth") == 28
+    assert page.locator("#off").inner_text().split("\n") == ["Switched off:", "hidden 1, capsule 2"]
+    assert page.locator(".strongest img").count() == 8
+    assert page.locator(".generated img").count() == 3  # of two starts, and their mean
+    assert page.locator("button").count() == 0
     assert "gammacaps explorer" in page.title()
     assert page.locator("#attack").evaluate("box => getComputedStyle(box).borderTopWidth") == "0px"
     keep(page, "standalone")

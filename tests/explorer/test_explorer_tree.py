@@ -1,8 +1,10 @@
 """The page in a real browser: trees are stepped through and their capsules clicked, of one network or two."""
 
+import pytest
 from paging import keep, set_slider, settled, shown_scores
 from serving import make_run, serving
 
+from gammacaps.explorer import answers
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_networks
 
@@ -31,6 +33,26 @@ def test_only_active_capsules_are_shown_unless_asked(opened, alone):
     page.locator("#all").check()
     settled(page)
     assert page.locator(".tree [data-capsule]").count() == 32 + 6 + 10
+
+
+def test_of_a_capsule_it_is_told_which_classes_make_it_long_and_whether_the_search_fell_short(opened, alone, networks):
+    found = [answers.capsule(networks[0], layer, capsule) for layer, capsule in ((1, 4), (2, 1))]
+    serving = [bool(each["serves"]["serves"]) for each in found]
+    assert serving == [True, False]
+    for name, each in zip(("1.4", "2.1"), found, strict=True):
+        page, _ = opened(f"{alone}#capsule=0.{name}")
+        page.wait_for_selector(".generated img")
+        page.wait_for_selector(".serves-box .bars")
+        means = [float(mean) for mean in page.locator(".serves-box td.figures").all_inner_texts()]
+        assert means == pytest.approx(sorted(each["serves"]["means"], reverse=True), abs=0.006)
+        served = [networks[0].class_names[k] for k in each["serves"]["serves"]]
+        assert page.locator(".serves-box tr.top th").all_inner_texts() == served
+        assert ("tells none from another" in page.locator(".serves-box .note").inner_text()) == (not served)
+        reached = float(page.locator(".generated strong").first.inner_text())
+        assert page.locator(".generated .best img").count() == 2
+        longest = each["examples"][0]["activation"]
+        words = f"The search fell short: a test image makes it {longest:.2f} long."
+        assert (words in page.locator(".generated").inner_text()) == (reached < longest / 2)
 
 
 def test_a_capsule_can_be_clicked_read_and_switched_off(opened, alone, networks):
@@ -75,6 +97,11 @@ def test_capsules_can_be_walked_through_and_chosen_by_keyboard(opened, alone):
     assert page.locator(".tree.tracing").count() == 1
     page.keyboard.press("Enter")
     page.wait_for_url(f"**capsule=0.{name}*")
+    assert page.evaluate(focused) == name  # of the tree that was drawn anew
+    assert page.locator(".ring.focus").count() == 1
+    page.get_by_text("Close", exact=True).press("Enter")
+    page.wait_for_url(lambda url: "capsule=" not in url)
+    assert page.evaluate("document.activeElement.id") == "capsule"
 
 
 def test_two_networks_stand_side_by_side(opened, both, networks):

@@ -237,6 +237,7 @@ def test_work_for_a_client_that_goes_away_is_stopped(networks, monkeypatch, path
 def test_a_crowd_is_answered_or_politely_refused_and_leaves_no_memory_behind(networks, monkeypatch):
     """200 questions at once and then 20 attacks; all different, so that none is answered from what is kept."""
     monkeypatch.setattr(work, "KEPT", 2**20)  # bytes: what is kept must not hide what is lost
+    monkeypatch.setattr(work, "REST", 0.2)
     monkeypatch.setitem(work.WAITING, "quick", 150)
     monkeypatch.setitem(work.WAITING, "slow", 15)
 
@@ -265,7 +266,10 @@ def test_a_crowd_is_answered_or_politely_refused_and_leaves_no_memory_behind(net
         assert request(port, "GET", "/api/model")[0] == 200
         assert all(not jobs for jobs in app.state.work.jobs.values())
         assert app.state.work.size <= 2**20
-        assert memory() - before < 60 * 2**20
+        deadline = time.monotonic() + 20
+        while memory() - before > 20 * 2**20:
+            assert time.monotonic() < deadline, "the server never gave its memory back"
+            time.sleep(0.1)
 
 
 def memory():

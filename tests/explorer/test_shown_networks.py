@@ -40,6 +40,10 @@ def test_where_its_data_are_not_here_the_sample_serves_a_network_of_the_same_cla
     assert len(other.images) == 0
     assert other.class_names == tuple("abcdefghij")
     assert "moved.npz are not on this machine" in other.missing
+    digits = make_run(tmp_path / "digits", train={"data": "mnist"}, names=list("0123456789"))
+    assert load_network(digits, ExploreConfig()).missing == (
+        "The images of mnist are not on this machine: gammacaps data mnist fetches them, then start the explorer again."
+    )
     silent = load_network(make_run(tmp_path / "silent", train={}, names=list("abcdefghij")), ExploreConfig())
     assert "does not say what it was trained on" in silent.missing
 

@@ -1,8 +1,12 @@
 """The lanes: one answer for all who ask alike, what nobody wants is stopped, what is too much is refused."""
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 import time
+import zlib
 
 import pytest
 
@@ -131,17 +135,78 @@ def test_an_error_is_told_to_all_and_not_kept():
 
 
 def test_what_is_kept_has_a_limit_and_the_oldest_goes(monkeypatch):
-    monkeypatch.setattr(work, "KEPT", 100)
+    answer = os.urandom(1000)  # which can't be packed
+    size = len(zlib.compress(answer, 1))
+    monkeypatch.setattr(work, "KEPT", 3 * size)
 
     async def test(mine):
         for k in range(5):
-            await mine.job("quick", str(k), lambda tick: bytes(30)).answer
+            await mine.job("quick", str(k), lambda tick: answer).answer
         await asyncio.sleep(0)
         assert list(mine.kept) == ["2", "3", "4"]
         mine.find("2")
-        await mine.job("quick", "5", lambda tick: bytes(30)).answer
+        await mine.job("quick", "5", lambda tick: answer).answer
         await asyncio.sleep(0)
         assert list(mine.kept) == ["4", "2", "5"]
-        assert mine.size == 90
+        assert mine.size == 3 * size
+        assert mine.find("5") == answer
 
     run(test)
+
+
+def test_kept_answers_are_packed():
+    drawing = b"".join(b'<circle cx="%d" cy="%d" r="3"/>' % (k, 7 * k) for k in range(1000))
+
+    async def test(mine):
+        await mine.job("quick", "key", lambda tick: drawing).answer
+        await asyncio.sleep(0)
+        assert mine.find("key") == drawing
+        assert mine.size == len(mine.kept["key"]) < len(drawing) / 3
+
+    run(test)
+
+
+def test_memory_goes_back_once_there_is_nothing_to_do_and_no_sooner(monkeypatch):
+    rests = []
+    monkeypatch.setattr(work, "give_back", lambda: rests.append(1))
+
+    async def test(mine):
+        gate = threading.Event()
+        await mine.job("quick", "a", lambda tick: b"").answer
+        planned = mine.rest
+        assert planned is not None
+        assert not planned.cancelled()
+        slow = mine.job("slow", "b", lambda tick: b"late" if gate.wait(5) else b"")
+        assert planned.cancelled()
+        await mine.job("quick", "c", lambda tick: b"").answer
+        assert mine.rest is planned  # one is still at work
+        monkeypatch.setattr(work, "REST", 0)
+        gate.set()
+        await slow.answer
+        while not rests:
+            await asyncio.sleep(0.01)
+
+    run(test)
+    assert rests == [1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted as Linux does")
+def test_memory_that_the_allocator_keeps_goes_back_to_the_system():
+    """As after a crowd: all but the last answer are gone, with the allocator set as the command line sets it."""
+    program = """
+from pathlib import Path
+from gammacaps.cli import reuse_memory
+from gammacaps.explorer.work import give_back
+resident = lambda: int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) // 1024
+reuse_memory()
+before = resident()
+answers = [bytes([k % 256]) * 300_000 for k in range(200)]
+del answers[:-1]
+after = resident()
+give_back()
+print(before, after, resident())
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    before, after, at_rest = map(int, said.split())  # MiB
+    assert after - before > 40  # else nothing had to be given back
+    assert at_rest - before < 10

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -14,7 +16,8 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import evaluate
 from gammacaps.evaluation.interval import wilson
 from gammacaps.files import read_json
-from gammacaps.models.shipped import FIGURES, FILES, SHIPPED, run_folder, shipped_names
+from gammacaps.models.shipped import FIGURES, FILES, run_folder
+from gammacaps.names import SHIPPED, shipped_names
 
 NAMES = shipped_names()
 IMAGES = 200
@@ -27,6 +30,19 @@ def test_a_shipped_network_is_loaded_from_the_package_without_a_copy(tmp_path, m
     assert model(torch.rand(2, 1, 28, 28)).shape == (2, 10)
     assert all(p.dtype == torch.float32 for p in model.parameters())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_names_no_network_is_one_sentence():
+    """As a user's Python sees it, where no types are checked on the way."""
+    program = "import gammacaps; gammacaps.load(None)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    names = ", ".join(NAMES)
+    assert f"InputError: A network is named by its run's folder or as one of {names}, not by None." in done.stderr
+
+
+def test_help_names_them(capsys):
+    main(["--help"])
+    assert f"for where a command takes a run: {', '.join(NAMES)}." in capsys.readouterr().out
 
 
 def test_a_verb_gets_a_copy_under_runs_once(tmp_path, monkeypatch, capsys):

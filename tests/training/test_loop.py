@@ -11,7 +11,9 @@ import torch
 from safetensors.torch import load_file
 
 import gammacaps
+from gammacaps.cli import main
 from gammacaps.errors import InputError
+from gammacaps.models.shipped import run_folder
 from gammacaps.training import loop
 from gammacaps.training.batches import batch_of
 from gammacaps.training.checkpoint import CHECKPOINT, Learner
@@ -263,9 +265,28 @@ def test_a_broken_checkpoint_and_a_foreign_one_get_one_sentence(tmp_path):
     (run / CHECKPOINT).write_bytes((tmp_path / "other" / CHECKPOINT).read_bytes())
     with pytest.raises(InputError, match="has the shape"):
         loop.resume(run, steps=4)
-    gammacaps.save(gammacaps.create("small"), tmp_path / "saved")
+    saved = tmp_path / "saved"
+    gammacaps.save(gammacaps.create("small"), saved)
+    with pytest.raises(InputError, match=r"saved has weights but no checkpoint.* train a run of your own"):
+        loop.resume(saved)
+    (saved / "model.safetensors").unlink()
     with pytest.raises(InputError, match="without its training"):
-        loop.resume(tmp_path / "saved")
+        loop.resume(saved)
+
+
+def test_a_shipped_network_or_its_copy_is_never_trained_over(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    copy = run_folder("fashion-mini")
+    before = weights(copy)
+    for name in ("mnist", "fashion-mini", str(copy)):
+        with pytest.raises(SystemExit) as end:
+            main(["train", "--resume", name, "--steps", "2"])
+        assert end.value.code == 2
+        words = capsys.readouterr().err
+        assert f"gammacaps: {name} has weights but no checkpoint.safetensors" in words
+        assert "networks that come with gammacaps have none" in words
+    assert weights(copy) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
 def test_tensorboard_gets_scalars_and_pictures(tmp_path):

@@ -16,6 +16,7 @@ from gammacaps.explain.pictures import Row, figure_png, grid_png, heat_figure, p
 
 ROWS = 32  # capsules in a picture, at most
 ALIKE = 0.5  # correlation from which two images show the same feature
+APART = 0.2  # between the classes' mean lengths of a capsule, the largest and the smallest: with less it serves none
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,18 +50,19 @@ class Strongest:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """Which classes each capsule of a layer serves: it is active in at least half of their images.
+    """Which classes each capsule of a layer serves: those whose images make it long, on the mean.
 
-    A capsule that serves every class tells none of them from another: its feature can't be useful (definition 1).
+    A capsule that is about as long for every class tells none of them from another, and serves none.
     """
 
     layer: str
     tau: float  # a capsule is active when longer than this
     classes: list[int]  # those that have images
     class_names: list[str]  # of these
+    means: Tensor  # capsules, classes: the capsule's mean length over the class's images
     share: Tensor  # capsules, classes: of the capsule's activation, each class weighing the same; sums to 1
     active: Tensor  # capsules, classes: in what share of the class's images it is active
-    serves: list[list[int]]  # for each capsule the classes it serves, the most often active first
+    serves: list[list[int]]  # for each capsule the classes it serves, that of the largest mean first
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -68,6 +70,7 @@ class Served:
             "tau": self.tau,
             "classes": self.classes,
             "class_names": self.class_names,
+            "means": plain(self.means),
             "share": plain(self.share),
             "active": plain(self.active),
             "serves": self.serves,
@@ -75,10 +78,12 @@ class Served:
 
     def png(self) -> bytes:
         names = [str(j) for j in range(len(self.active))]
-        title = f"In what share of a class's images a {self.layer} capsule is active (> {self.tau:g})"
-        return figure_png(
-            heat_figure(self.active.T, self.class_names, names, title=title, down="class", across="capsule")
-        )
+        title = f"The classes that {self.layer} capsules serve, by their mean length"
+        shown = torch.zeros_like(self.means)
+        for j, served in enumerate(self.serves):
+            for k in served:
+                shown[j, self.classes.index(k)] = self.means[j, self.classes.index(k)]
+        return figure_png(heat_figure(shown.T, self.class_names, names, title=title, down="class", across="capsule"))
 
     _repr_png_ = png
 
@@ -145,7 +150,7 @@ def classes_served(
     class_names: Sequence[str] | None = None,
     batch: int = BATCH,
 ) -> Served:
-    """How each capsule's activation is shared out over the classes, and how often it is active in each."""
+    """How long each capsule is for the images of each class, how often it is active, and which classes stand out."""
     network, index, _ = check_capsules(model, layer)
     check_images(images, labels, network.config.classes)
     if not 0 <= tau < 1:
@@ -156,12 +161,30 @@ def classes_served(
     means = torch.stack([a.mean(0) for a in own], dim=1)  # n classes
     active = torch.stack([(a > tau).double().mean(0) for a in own], dim=1)
     share = means / means.sum(1, keepdim=True).clamp_min(1e-12)
-    order = active.argsort(dim=1, descending=True, stable=True).tolist()
-    serves = [[classes[k] for k in line if active[j, k] >= 0.5] for j, line in enumerate(order)]
+    serves = [[classes[k] for k in line] for line in stand_out(means)]
     names = named(class_names, network.config.classes)
     return Served(
-        network.layers[index], tau, classes, [names[k] for k in classes], share.float(), active.float(), serves
+        layer=network.layers[index],
+        tau=tau,
+        classes=classes,
+        class_names=[names[k] for k in classes],
+        means=means.float(),
+        share=share.float(),
+        active=active.float(),
+        serves=serves,
     )
+
+
+def stand_out(means: Float[Tensor, "n classes"]) -> list[list[int]]:
+    """For each capsule the classes whose mean is nearer to its largest than to its smallest, the largest first.
+
+    None where these two are less than APART from each other. By differences and not by a length of its own, since
+    many capsules of a well-trained network are long in every image.
+    """
+    low, high = means.amin(1, keepdim=True), means.amax(1, keepdim=True)
+    chosen = (means > (low + high) / 2) & (high - low >= APART)
+    order = means.argsort(dim=1, descending=True, stable=True).tolist()
+    return [[k for k in line if chosen[j, k]] for j, line in enumerate(order)]
 
 
 def features(generated: Generated) -> Features:

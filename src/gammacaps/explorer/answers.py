@@ -13,13 +13,13 @@ from gammacaps.data.split import rank_in_class
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import activate
 from gammacaps.explain.draw.figure import count_changes
-from gammacaps.explain.examples import features
+from gammacaps.explain.examples import features, stand_out
 from gammacaps.explain.off import without
 from gammacaps.explain.pictures import image_png, plain
 from gammacaps.explain.tree import Difference, ParseTree, difference, parse_tree, routing_trees
 from gammacaps.explorer import questions
 from gammacaps.explorer.drawing import draw_trees
-from gammacaps.explorer.networks import TAU, Network
+from gammacaps.explorer.networks import Network
 from gammacaps.explorer.work import Tick
 from gammacaps.models import CapsuleModel, Model
 from gammacaps.models.twin import twin
@@ -119,7 +119,7 @@ def attacked_image(
 
 
 def activated(asked: questions.Activate, network: Network, tick: Tick) -> dict[str, Any]:
-    """An input generated for a capsule, the length it reached and what the network takes it for."""
+    """An input generated for a capsule, the mean of the best: the lengths that these and it reached, and its scores."""
     top = asked.layer == len(network.counts) - 1
     made = activate(
         counted(network.capsules, tick, asked.steps),
@@ -134,11 +134,23 @@ def activated(asked: questions.Activate, network: Network, tick: Tick) -> dict[s
     return {
         "png": data_url(made.image),
         "activation": round(made.activation, 4),
+        "best": [
+            {"png": data_url(image), "activation": round(reached, 4)}
+            for image, reached in zip(made.best, made.activations.tolist(), strict=True)
+        ],
+        "empty": round(length_without(network, asked.layer, asked.capsule), 4),
         **judged(made.scores),
         "features": features(made).to_json(),
         "starts": asked.starts,
         "steps": asked.steps,
     }
+
+
+@torch.no_grad()
+def length_without(network: Network, layer: int, index: int) -> float:
+    """The length that a capsule has in a black image."""
+    black = torch.zeros(1, *network.model.config.image_shape, device=network.images.device)
+    return network.capsules.parse(black, couplings=False).activations[layer][0, index].item()
 
 
 def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
@@ -154,10 +166,9 @@ def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
     if not network.labelled:
         return answer
     classes = labels.unique().tolist()
-    active = torch.stack([(lengths[labels == k] > TAU).float().mean() for k in classes])
-    order = active.argsort(descending=True, stable=True).tolist()
-    served = [classes[place] for place in order if active[place] >= 0.5]
-    answer["serves"] = {"tau": TAU, "classes": classes, "active": plain(active), "serves": served}
+    means = torch.stack([lengths[labels == k].double().mean() for k in classes])
+    served = [classes[place] for place in stand_out(means.unsqueeze(0))[0]]
+    answer["serves"] = {"classes": classes, "means": plain(means), "serves": served}
     return answer
 
 

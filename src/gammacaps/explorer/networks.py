@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.data import MINI, DataSet, StoredSet, find, open_set
+from gammacaps.data import names as data_names
 from gammacaps.data.checks import Size
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
@@ -144,7 +145,8 @@ def images_for(
         return fitting(model, config.data, data_dir, size), ""
     try:
         name = data_name(run, stored, None)
-        missing = f"The images of {name} are not on this machine: gammacaps data {name} looks for them."
+        fetch = f"gammacaps data {name} fetches them" if name in data_names() else "tell where with --data"
+        missing = f"The images of {name} are not on this machine: {fetch}, then start the explorer again."
     except InputError as error:
         name, missing = None, str(error)
     with contextlib.suppress(InputError):  # the data have moved or are broken: the page works without them

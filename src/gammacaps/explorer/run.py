@@ -56,7 +56,7 @@ def listen(host: str, port: int | None) -> socket.socket:
                 raise InputError(f"There is no address {host!r} on this machine: use --host 127.0.0.1.") from None
             if choice == PORT and port is None:
                 continue
-            reason = (error.strerror or str(error)).lower()
+            reason = os.strerror(error.errno).lower() if error.errno else str(error)
             raise InputError(f"Port {choice} of {host} can't be used ({reason}): choose another with --port.") from None
     raise AssertionError("the loop returns or raises")
 

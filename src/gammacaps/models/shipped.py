@@ -1,31 +1,29 @@
-"""Networks that come with the package: their names, and how a verb gets a run's folder of one."""
+"""Networks that come with the package: where they lie, and how a verb gets a run's folder of one."""
 
 import filecmp
+import os
 import sys
 from pathlib import Path
 
 from gammacaps.errors import InputError
 from gammacaps.files import new_folder, write_whole
+from gammacaps.names import SHIPPED, shipped_names
 
-SHIPPED = Path(__file__).parent / "weights"
 RUNS = Path("runs")  # under the working directory: where a shipped network is copied to, since verbs write beside it
 FILES = ("config.json", "model.safetensors", "README.md")
 FIGURES = ("results.json", "audit.json")  # what was measured of it, as far as it was
 
 
-def shipped_names() -> tuple[str, ...]:
-    """The networks in the package, by name."""
-    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/model.safetensors")))
-
-
 def stored_at(name_or_folder: str | Path) -> Path:
     """Where a network lies, to be read: an existing folder, else the package's folder of a shipped one."""
+    names = ", ".join(shipped_names())
+    if not isinstance(name_or_folder, str | os.PathLike):
+        raise InputError(f"A network is named by its run's folder or as one of {names}, not by {name_or_folder!r:.40}.")
     folder = Path(name_or_folder)
     if folder.is_dir():
         return folder
     if str(name_or_folder) in shipped_names():
         return SHIPPED / str(name_or_folder)
-    names = ", ".join(shipped_names())
     raise InputError(
         f"There is no run's folder {folder}, and no network of that name comes with gammacaps: give the folder that "
         f"`gammacaps train --out` made, or one of {names}."

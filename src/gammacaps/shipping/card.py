@@ -11,8 +11,9 @@ from gammacaps.evaluation.store import identity
 from gammacaps.evaluation.table import shown, title
 from gammacaps.files import new_folder, read_json, write_json, write_whole
 from gammacaps.models import load
-from gammacaps.models.shipped import FIGURES, FILES, SHIPPED
+from gammacaps.models.shipped import FIGURES, FILES
 from gammacaps.models.stored import read_config
+from gammacaps.names import SHIPPED
 from gammacaps.report.fill.again import options
 from gammacaps.training.config import TrainConfig
 

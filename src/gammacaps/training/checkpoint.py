@@ -12,7 +12,8 @@ from torch import Tensor
 from gammacaps.errors import InputError
 from gammacaps.files import write_whole
 from gammacaps.models import Model
-from gammacaps.models.stored import fit_weights
+from gammacaps.models.stored import WEIGHTS, fit_weights
+from gammacaps.names import shipped_names
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -51,6 +52,16 @@ class Stored:
     step: int
     seconds: float
     parts: dict[str, dict[str, Tensor]]  # "model", "average" and "adam", each by the weights' names
+
+
+def check_can_go_on(folder: Path) -> None:
+    """Refuses a trained network without a checkpoint: from the start again, training would replace its weights."""
+    shipped = not folder.exists() and str(folder) in shipped_names()
+    if shipped or ((folder / WEIGHTS).exists() and not (folder / CHECKPOINT).exists()):
+        raise InputError(
+            f"{folder} has weights but no {CHECKPOINT}, without which training can't go on (networks that come with "
+            "gammacaps have none): train a run of your own, and resume that."
+        )
 
 
 def read_checkpoint(folder: Path) -> Stored | None:

@@ -31,7 +31,14 @@ from gammacaps.nn import MatrixCapsules
 from gammacaps.nn.matrix import vote_and_route
 from gammacaps.processes import Processes, joined, own_device
 from gammacaps.training.batches import batches
-from gammacaps.training.checkpoint import CHECKPOINT, Learner, put_back, read_checkpoint, write_checkpoint
+from gammacaps.training.checkpoint import (
+    CHECKPOINT,
+    Learner,
+    check_can_go_on,
+    put_back,
+    read_checkpoint,
+    write_checkpoint,
+)
 from gammacaps.training.config import TrainConfig, config_from, model_changes
 from gammacaps.training.distribution import Sharing, parts_of
 from gammacaps.training.progress import Progress
@@ -104,6 +111,7 @@ def resume(
     What is None stays as the run has it.
     """
     with joined() if processes is None else contextlib.nullcontext(processes) as together:
+        together.first(lambda: check_can_go_on(folder))
         stored = together.first(lambda: read_config(folder))
         if "train" not in stored:
             raise InputError(

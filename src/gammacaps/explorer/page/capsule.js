@@ -1,10 +1,12 @@
-// What a capsule stands for: an input generated for it, real images, the classes it serves, what the audit found.
+// What a capsule stands for: an input generated for it, real images, the classes that make it long, the audit's word.
 
 import { Latest, follow, get } from "./ask.js";
 import { badge, bars, byId, make, two } from "./make.js";
 import { state } from "./state.js";
 
 const VERDICTS = { "gamma-capsule": "pass", "non-robust": "warn", "not useful": "fail", dead: "skip" };
+const SOME = 0.1, FELL_SHORT = 0.5; // as in the report
+const EMPTY = 0.9; // of the length reached: a capsule that is so long without any image looks for nothing
 const MEANS = {
   "gamma-capsule": "It says something about the class, and no attack that was tried could take that away.",
   "non-robust": "It says something about the class, but an attack can make it lie.",
@@ -64,6 +66,7 @@ export class CapsulePanel {
         Object.assign(this.found, found);
         waiting.remove();
         this.showReal(real, serves, found);
+        this.showShort();
         this.showAudit(audit, found.audit);
       }),
       this.generate(generated, { network: place, layer, capsule }, signal),
@@ -85,12 +88,25 @@ export class CapsulePanel {
       if (of) [bar.max, bar.value] = [of, done];
     });
     this.found.generated = found;
-    const name = this.network.facts.class_names[found.predicted];
+    const names = this.network.facts.class_names;
+    const order = found.scores.map((_, place) => place).sort((a, b) => found.scores[b] - found.scores[a]);
+    const told = order.slice(0, 3).filter((place, rank) => rank === 0 || found.scores[place] > SOME).map((place) => `${names[place]} (${two(found.scores[place])})`);
+    this.short = make("span");
     box.replaceChildren(
       make("h3", {}, "What it looks for"),
-      make("img", { src: found.png, alt: `Input generated for this capsule; length ${two(found.activation)}` }),
-      make("p", {}, "Noise, changed step by step until the capsule was as long as could be: it reached ", make("strong", {}, two(found.activation)),
-        `. The network takes it for ${name} (${two(found.scores[found.predicted])}). ${found.features.meaning}`));
+      make("div", {},
+        make("img", { src: found.png, alt: `Input generated for this capsule; length ${two(found.activation)}` }),
+        make("div", { class: "best" }, ...found.best.map(({ png, activation }) => make("img", { src: png, title: two(activation), alt: `One of those that it is the mean of; length ${two(activation)}` })))),
+      make("p", {}, "Noise, changed step by step until the capsule was as long as could be. The best of ", String(found.starts), " starts, the small images, reach ",
+        make("strong", {}, two(found.best[0].activation)), ", their mean, the large one, ", make("strong", {}, two(found.activation)), ". ", this.short, found.empty > EMPTY * found.best[0].activation ? `A black image makes it ${two(found.empty)} long: it waits for nothing in particular. ` : "",
+        `The classes that this input activates most: ${told.join(", ")}. ${found.features.meaning}`));
+    this.showShort();
+  }
+
+  // A real image may do far better than the search, whose picture then says little.
+  showShort() {
+    const longest = this.found.examples?.[0]?.activation ?? 0;
+    if (this.found.generated && Math.max(...this.found.generated.best.map(({ activation }) => activation)) < FELL_SHORT * longest) this.short.textContent = `The search fell short: a test image makes it ${two(longest)} long. `;
   }
 
   showReal(real, serves, found) {
@@ -101,16 +117,12 @@ export class CapsulePanel {
     }
     real.append(make("ul", { class: "strongest" }, ...found.examples.map(({ sample, png, activation, label }) =>
       make("li", {}, make("button", { type: "button", title: "Put this image to the network", onclick: () => this.hooks.pick(sample) },
-        make("img", { src: png, alt: "" }), `${label === null ? "" : `${names[label]} `}${two(activation)}`)))));
+        make("img", { src: png, alt: "" }), ...(label === null ? [] : [names[label], make("br")]), two(activation))))));
     if (!found.serves) return;
-    const { classes, active, tau } = found.serves;
-    const rows = classes.map((k, place) => ({ name: names[k], value: active[place], top: active[place] >= 0.5 }));
+    const rows = found.serves.classes.map((k, place) => ({ name: names[k], value: found.serves.means[place], top: found.serves.serves.includes(k) }));
     rows.sort((a, b) => b.value - a.value);
-    const telling = rows.filter((row) => row.top).length;
-    const words = telling === 0 ? "It serves no class: nowhere is it active in half of the images."
-      : telling === rows.length ? "It is active for every class, so it tells none from another." : "In bold: the classes it serves, active in at least half of their images.";
-    serves.append(make("h3", {}, "Classes it serves"), bars(rows.slice(0, 12), `Share of each class's images in which it is longer than ${tau}`),
-      make("p", { class: "note" }, `The share of a class's images in which it is longer than ${tau}. ${words}`));
+    serves.append(make("h3", {}, "Classes that make it long"), bars(rows.slice(0, 12), "Its mean length over the images of each class"),
+      make("p", { class: "note" }, `Its mean length over the images of each class. ${tellServed(rows)}`));
   }
 
   showAudit(box, row) {
@@ -130,4 +142,12 @@ export class CapsulePanel {
         fact("active in", `${Math.round(100 * row.active)}% of images`, `longer than ${row.tau}`),
         fact("speaks for", row.classes.map((k) => names[k]).join(", ") || "none")));
   }
+}
+
+// rows: classes with their mean lengths, the largest first; top: it serves this one.
+function tellServed(rows) {
+  const others = rows.filter((row) => !row.top).map((row) => row.name);
+  const served = rows.length - others.length;
+  if (served === 0) return `About as ${rows[0].value < 0.5 ? "short" : "long"} for every class, it tells none from another.`;
+  return `It serves the classes in bold${others.length < 4 && others.length < served ? `: all but ${others.join(", ")}` : ""}.`;
 }

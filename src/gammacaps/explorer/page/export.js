@@ -94,6 +94,12 @@ async function standalone() {
   picture.alt = "The image that the network was given";
   picture.id = "pad";
   pad.replaceWith(picture);
+  // What these buttons show belongs to the view; what they do does not.
+  for (const button of copy.querySelectorAll("#off button, .strongest button")) {
+    const words = document.createElement("span");
+    words.append(...button.childNodes);
+    button.replaceWith(words);
+  }
   copy.querySelectorAll("script, link, noscript, button, select, input, .menu, .hint, .progress, #pick, .skip, .tau, .check, .alert, .notice, #steps, .readout").forEach((each) => each.remove());
   copy.querySelectorAll(".pad + .tools").forEach((each) => each.remove());
   if (state.eps > 0) copy.querySelector("#attack").replaceChildren(...attackInWords());

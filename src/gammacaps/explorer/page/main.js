@@ -7,7 +7,7 @@ import { Pad, pixelsOf } from "./draw.js";
 import { exportView } from "./export.js";
 import { byId, make } from "./make.js";
 import { Network } from "./network.js";
-import { fromBase64, recall, remember as write, sameCapsule, state } from "./state.js";
+import { fromBase64, isBlank, recall, remember as write, sameCapsule, state } from "./state.js";
 import { theme } from "./theme.js";
 
 const ROUTING = { sda: "scaled-distance-agreement routing", rba: "routing by agreement", em: "EM routing" };
@@ -58,21 +58,36 @@ function showControls() {
   byId("tau").value = state.tau;
   byId("tau-value").textContent = String(state.tau);
   byId("all").checked = state.all;
-  byId("pad-hint").hidden = Boolean(state.image);
+  byId("pad-hint").hidden = Boolean(state.image) && !isBlank(state.image);
   byId("undo").disabled = pad.history.length === 0;
-  for (const button of byId("samples").querySelectorAll("button")) {
-    const chosen = Number(button.dataset.sample) === state.image?.sample;
-    button.setAttribute("aria-pressed", String(chosen));
-    if (chosen) within(byId("samples"), button);
+  const thumbs = [...byId("samples").children];
+  const chosen = thumbs.find((button) => Number(button.dataset.sample) === state.image?.sample);
+  for (const button of thumbs) {
+    button.setAttribute("aria-pressed", String(button === chosen));
+    button.tabIndex = button === (chosen ?? thumbs[0]) ? 0 : -1; // one stop for the tab key, arrows for the rest
   }
+  if (chosen) within(byId("samples"), chosen);
   const iterations = Math.max(...networks.map((network) => network.facts.iterations ?? 1));
   for (const button of byId("steps").querySelectorAll("[data-step]")) {
     button.setAttribute("aria-pressed", String(Number(button.dataset.step) === Math.min(state.step ?? iterations, iterations)));
   }
   const chips = state.off.filter(([place]) => networks[place]).map((capsule) => make("button", { type: "button", "aria-label": `Switch ${networks[capsule[0]].tell(capsule)} on again`, onclick: () => toggle(capsule) },
-    `${networks.length > 1 ? networks[capsule[0]].facts.name + ": " : ""}${networks[capsule[0]].tell(capsule)} ✕`));
+    `${networks.length > 1 ? networks[capsule[0]].facts.name + ": " : ""}${networks[capsule[0]].tell(capsule)}`));
   byId("off").hidden = chips.length === 0;
   byId("off").replaceChildren("Switched off:", ...chips);
+}
+
+// Arrows, Home and End go from test image to test image.
+function walkSamples(event) {
+  const thumbs = [...byId("samples").children];
+  const here = thumbs.indexOf(event.target.closest("button"));
+  const row = thumbs.filter((each) => each.offsetTop === thumbs[0].offsetTop).length;
+  const to = { ArrowLeft: here - 1, ArrowRight: here + 1, ArrowUp: here - row, ArrowDown: here + row, Home: 0, End: thumbs.length - 1 }[event.key];
+  if (here < 0 || !thumbs[to]) return;
+  event.preventDefault();
+  thumbs[here].tabIndex = -1;
+  thumbs[to].tabIndex = 0;
+  thumbs[to].focus();
 }
 
 // Scrolls a box, and nothing around it, until a part of it is in sight.
@@ -122,7 +137,7 @@ async function open(file) {
     if (file.size > 5e7) throw new Error("too large");
     use(await pixelsOf(file, networks[0].facts.image_shape));
   } catch {
-    complain("That file can't be read as an image: try a PNG or JPEG of at most 50 MB.");
+    complain("That file can't be read as an image: try a PNG or JPEG of at most 50 MB and 50 million pixels.");
   }
 }
 
@@ -194,7 +209,7 @@ function told(facts) {
   const hidden = facts.layers.length === 3 ? "hidden" : null; // there is but one
   const layers = facts.layers.map(({ name, capsules: n }, place) => `${n.toLocaleString("en")} ${place === 1 ? hidden ?? name : name}`);
   const capsules = layers.length ? ` ${layers.slice(0, -1).join(", ")} and ${layers.at(-1)} capsules.` : "";
-  return `${facts.name}: ${kind}${facts.routing ? ` with ${ROUTING[facts.routing]}` : ""},${training || " how it was trained is not recorded"}.${capsules}${facts.audit ? ` Audit: ${facts.audit}` : ""}`;
+  return `${facts.name}: ${kind}${facts.routing ? ` with ${ROUTING[facts.routing]}` : ""},${training || " how it was trained is not recorded"}.${capsules}`;
 }
 
 function connect() {
@@ -241,6 +256,7 @@ function connect() {
     refresh();
   });
   byId("pick-class").addEventListener("change", showSamples);
+  byId("samples").addEventListener("keydown", walkSamples);
   for (const button of document.querySelectorAll("[data-export]")) {
     button.addEventListener("click", async () => {
       byId("export").open = false;
@@ -281,6 +297,7 @@ async function start() {
   byId("title").textContent = facts.length > 1 ? `${first.name} and ${facts[1].name}, side by side` : `What does ${first.name} see?`;
   document.title = `${facts.map(({ name }) => name).join(" and ")} · gammacaps explorer`;
   byId("about").replaceChildren(...facts.flatMap((each, place) => [place ? make("br") : "", told(each)]));
+  byId("audited").replaceChildren(...facts.filter(({ audit }) => audit).map(({ name, audit }) => make("p", { class: "note" }, `The audit of ${name}: ${audit}`)));
   byId("size").textContent = `${width} × ${height} pixels${channels === 3 ? " in colour" : ""}: what the network gets.`;
   byId("pick-class").append(make("option", { value: "" }, "every class"), ...first.class_names.map((name, place) => make("option", { value: place }, name)));
   const progress = progressBar();
@@ -292,6 +309,7 @@ async function start() {
       remember();
       redraw();
       panel.update();
+      byId("capsule").focus();
     },
   });
   pad = new Pad(byId("pad"), first.image_shape, drawn);

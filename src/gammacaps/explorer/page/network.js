@@ -2,8 +2,10 @@
 
 import { Latest, follow, post } from "./ask.js";
 import { badge, bars, make, two } from "./make.js";
-import { sameCapsule, state, toBase64 } from "./state.js";
+import { isBlank, sameCapsule, state, toBase64 } from "./state.js";
 import { plant } from "./tree.js";
+
+const LOW = 0.5; // halfway between what training wants of an absent class and of a present one
 
 export class Network {
   constructor(place, facts, many, hooks) {
@@ -108,11 +110,17 @@ export class Network {
       make("span", {}, make("i"), attacked ? "clean" : "all capsules on"),
       make("span", { class: "second" }, make("i"), attacked ? "attacked" : "some switched off"));
     const lead = this.heading ? `${facts.name}: ${words}` : words[0].toUpperCase() + words.slice(1);
-    const truth = answer.label === null ? "" : answer.label === last.predicted ? ", which is right" : `; it is ${one(name(answer.label))}`;
+    const truth = answer.label === null ? this.doubt(last) : answer.label === last.predicted ? ", which is right" : `; it is ${one(name(answer.label))}`;
     this.line.replaceChildren(make("small", {}, lead), ` ${name(last.predicted)}`, truth && make("span", { class: "truth" }, truth));
     this.table.replaceChildren(
       bars(rows.slice(0, 20), `Scores by class${many ? ", the 20 highest" : ""}`), legend ?? "",
       attacked && before ? make("p", { class: "note" }, this.withoutThem(before, clean)) : "");
+  }
+
+  // Of an image whose class nobody knows: whether it shows anything, and whether a class capsule finds it there.
+  doubt({ scores }) {
+    if (isBlank(this.image)) return ", though the image is empty";
+    return this.facts.trees && Math.max(...scores) < LOW ? `, but no class reaches ${LOW}` : "";
   }
 
   // What switching off does to the clean image, which an attack's scores hide: to its class, and where it is most.
@@ -160,7 +168,8 @@ export class Network {
 
   showTrees() {
     const { answer } = this;
-    if (!answer?.drawings) {
+    if (!answer) return; // there is no image yet
+    if (!answer.drawings) {
       this.pair.replaceChildren(make("p", { class: "missing" }, "This network has no capsules whose choices could be drawn: it shows its scores alone."));
       return;
     }
@@ -171,11 +180,15 @@ export class Network {
       const box = make("div", { class: "tree", tabindex: -1, role: "region", "aria-label": `${titles[side] || "Parse"} tree, ${this.facts.name}` });
       return [box, drawings[step - 1], make("div", { class: "side" }, titles[side] && make("h4", {}, titles[side]), box)];
     });
-    const scrolled = [...this.pair.querySelectorAll(".tree")].map((box) => box.scrollLeft);
+    const boxes = [...this.pair.querySelectorAll(".tree")];
+    const scrolled = boxes.map((box) => box.scrollLeft);
+    const focused = document.activeElement?.dataset.capsule;
+    const inside = boxes.findIndex((box) => box.contains(document.activeElement));
     this.pair.replaceChildren(...sides.map(([, , side]) => side));
     sides.forEach(([box, drawing], side) => {
       plant(box, drawing, this.readout, chosen, (layer, capsule) => this.hooks.choose([this.place, layer, capsule]));
-      box.scrollLeft = scrolled[side] ?? 0;
+      box.scrollLeft = scrolled[side] ?? box.scrollWidth; // at first the classes, where a screen is too narrow for all
+      if (side === inside) box.querySelector(`[data-capsule="${focused}"]`)?.focus({ preventScroll: true });
     });
   }
 

@@ -115,4 +115,6 @@ export async function recall(networks) {
   return names.length ? `A part of the address was not understood and is left out: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ", …" : ""}.` : "";
 }
 
+export const isBlank = (image) => Boolean(image?.pixels) && !image.pixels.some(Boolean);
+
 export const sameCapsule = (one, other) => Boolean(one && other) && join(one) === join(other);
