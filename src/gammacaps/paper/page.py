@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from gammacaps.errors import InputError
 from gammacaps.files import write_whole
 from gammacaps.paper.claims import Claim, bound, claims
 from gammacaps.paper.expected import expected
+from gammacaps.paper.facts import read_facts
 from gammacaps.paper.parts import (
     activations,
     attacked,
@@ -54,11 +56,11 @@ def write_page(folder: Path, *, quick: bool = False) -> Path:
         raise InputError(f"{folder} holds figures {kind} ({mixed[0]}): give another folder with --results.")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder.with_name(f"{folder.name}.md")
-    write_whole(path, page(found, folder, quick=quick).encode())
+    write_whole(path, page(found, folder, read_facts(folder), quick=quick).encode())
     return path
 
 
-def page(found: Found, folder: Path, *, quick: bool = False) -> str:
+def page(found: Found, folder: Path, facts: dict[str, Any] | None = None, *, quick: bool = False) -> str:
     """The page as markdown; pictures go into the folder."""
     parts = ["# The paper, reproduced"]
     parts += [QUICK] if quick else []
@@ -68,7 +70,7 @@ def page(found: Found, folder: Path, *, quick: bool = False) -> str:
         '"Increasing the adversarial robustness and explainability of capsule networks with γ-capsules".'
     )
     parts += verdicts(claims(found))
-    parts += ["## Read this beside the figures", notes(found)]
+    parts += ["## Read this beside the figures", notes(found, facts)]
     for title, section in SECTIONS.values():
         parts += [f"## {title}", section(found, folder)]
     parts += ["## The runs", runs_table(found, folder.name)]
@@ -86,9 +88,9 @@ def verdicts(judged: list[Claim]) -> list[str]:
     return parts
 
 
-def notes(found: Found) -> str:
+def notes(found: Found, facts: dict[str, Any] | None) -> str:
     """Why figures can differ, each with its number where there is one."""
-    lines = [_bound(found), _unequal(found)]
+    lines = [_bound(found), *(_facts(facts) if facts else ()), _unequal(found)]
     lines.append(
         "**The attack.** Ours starts at a random point and makes the margin between lengths large; cross-entropy of "
         "bounded lengths, as in the authors' code, is a weaker attack. So lower figures under PGD need not be lower "
@@ -125,6 +127,29 @@ def _bound(found: Found) -> str:
         f"keeps more than its most frequent class ({most} of the images measured)."
     )
     return words + (f" The paper's figures above it are attacks that fell short: {'; '.join(above)}." if above else "")
+
+
+def _facts(facts: dict[str, Any]) -> list[str]:
+    """What hangs on no training."""
+    told = [
+        f"{DATA[data]} {', '.join(f'{share:.1%} at eps {eps}' for eps, share in one['possible'].items())}"
+        for data, one in facts["data"].items()
+    ]
+    images = ", ".join(sorted({f"{one['images']:,}" for one in facts["data"].values()}))
+    pairs = (
+        "**What is possible.** Two images of different classes at most 2 eps apart can be turned into the same one, "
+        "and a deterministic classifier is wrong on one of them. Pairing such images among so many test images of each "
+        f"set ({images}) gives what no classifier can surpass on them: {'; '.join(told)}. More images would give more "
+        "pairs: it is an upper bound, not what can be reached. smallNORB's images are pale, and close to one another."
+    )
+    iterations = ", ".join(f"{T:.2f} with {n}" for n, T in facts["em_T"].items())
+    em = (
+        "**T of EM.** Its couplings are the likelihoods of 16 numbers under normal distributions that each iteration "
+        "makes narrower, so they become hard whatever is learned. The mean T of the same network before any training, "
+        f"by the number of its iterations: {iterations}. So T of EM tells its iterations more than what it has "
+        "learned; the paper does not say how many it takes, and ours takes 3."
+    )
+    return [pairs, em]
 
 
 def _unequal(found: Found) -> str:

@@ -12,6 +12,7 @@ from gammacaps.errors import InputError
 from gammacaps.files import read_json, write_whole
 
 FORMAT = 2
+FACTS = "facts.json"  # beside the runs' files: what hangs on no run
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ def read_records(folder: Path) -> dict[str, Record]:
         earlier.setdefault(record.name, []).append(record)
     found = {}
     for path in sorted(folder.glob("*.json")):
-        if ".at-" not in path.name:
+        if ".at-" not in path.name and path.name != FACTS:
             last = read_record(path)
             before = [r for r in earlier.get(last.name, ()) if r.figures["total"] == last.figures["total"]]
             found[last.name] = Record(last.figures, last.arrays, tuple(sorted(before, key=lambda r: r.steps)))

@@ -17,6 +17,7 @@ from gammacaps.models import load
 from gammacaps.models.stored import read_config
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table
+from gammacaps.paper.facts import make_facts
 from gammacaps.paper.measure import attack_strongly, measure
 from gammacaps.paper.page import write_page
 from gammacaps.paper.plan import Planned, chosen, same_training
@@ -46,6 +47,7 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
     if options.page and not any(options.results_folder.glob("*.json")):
         raise InputError(f"There are no figures in {options.results_folder} yet: make some with gammacaps reproduce.")
     if options.page or not options.runs:
+        make_facts(options)
         print(f"Written to {write_page(options.results_folder, quick=options.quick)}.")
     else:
         print("Make the page of all figures with: gammacaps reproduce --page")
@@ -156,8 +158,8 @@ def _about(planned: Planned, options: ReproduceConfig, folder: Path, moment: int
 
 
 def commit() -> str | None:
-    """The version of the code, where it is a git work tree."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    """The version of the code, where it is a git work tree; "-dirty" where it was changed since."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
     with contextlib.suppress(OSError):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.stdout.strip() or None

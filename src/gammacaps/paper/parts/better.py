@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from gammacaps.files import read_json
-from gammacaps.models.shipped import FIGURES, SHIPPED, shipped_names
+from gammacaps.models.shipped import FIGURES
 from gammacaps.models.stored import read_config
+from gammacaps.names import SHIPPED, shipped_names
 from gammacaps.paper.expected import EPS, expected
 from gammacaps.paper.parts.cells import Found, percent, table
 from gammacaps.paper.plan import DATA

@@ -1,0 +1,54 @@
+"""What belongs to the tables and hangs on no training: what is possible on the data, and EM's T before any learning."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gammacaps.data import find, load_set
+from gammacaps.evaluation.evaluate import balanced
+from gammacaps.files import read_json, write_json
+from gammacaps.metrics import t_score
+from gammacaps.models import MatrixCapsConfig, MatrixCapsNet
+from gammacaps.paper.config import ReproduceConfig
+from gammacaps.paper.expected import EPS
+from gammacaps.paper.plan import DATA, limited
+from gammacaps.paper.possible import between_classes, possible
+from gammacaps.paper.record import FACTS
+
+IMAGES = 5000  # test images of each set between which pairs are looked for
+EM_IMAGES = 32
+ITERATIONS = (1, 2, 3, 4)
+
+
+def make_facts(options: ReproduceConfig) -> None:
+    """Works them out once, where all data sets are at hand."""
+    path = options.results_folder / FACTS
+    if path.exists() or any(find(data, options.data_dir) is None for data in DATA):
+        return
+    told: dict[str, Any] = {}
+    for data in DATA:
+        test = load_set(data, "test", data_dir=options.data_dir)
+        distances = between_classes(*balanced(test, limited(IMAGES, options)))
+        shares = {f"{eps:g}": possible(distances, eps) for eps in EPS}
+        told[data] = {"images": len(distances), "possible": shares}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"data": told, "em_T": em_T(options)})
+
+
+def read_facts(folder: Path) -> dict[str, Any] | None:
+    return read_json(folder / FACTS) if (folder / FACTS).exists() else None
+
+
+def em_T(options: ReproduceConfig) -> dict[str, float]:
+    """The mean T of the layers of an untrained matrix capsule network on MNIST, by the iterations of EM."""
+    images, _ = balanced(load_set("mnist", "test", data_dir=options.data_dir), EM_IMAGES)
+    found = {}
+    for iterations in ITERATIONS:
+        torch.manual_seed(0)
+        model = MatrixCapsNet(MatrixCapsConfig(iterations=iterations)).eval()
+        with torch.no_grad():
+            parse = model.parse(images)
+        T = [t_score(c, p) for c, p in zip(parse.couplings, parse.parents, strict=True) if c is not None]
+        found[str(iterations)] = round(torch.stack(T).mean().item(), 4) + 0.0  # no -0.0
+    return found
