@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.data import DataSet, StoredSet
+from gammacaps.training.augment import augmented
 from gammacaps.training.config import TrainConfig
 
 AHEAD = 3  # batches read from disk before they are asked for
@@ -34,16 +35,18 @@ def batches(
     if isinstance(data, StoredSet):
         yield from _read_ahead(data, config, own, device, first)
         return
+    size = min(config.batch, len(data.labels))
     images, labels = data.images.to(device), data.labels.to(device)
     for step in itertools.count(first):
         index = batch_of(step, len(images), config)[own].to(device)
-        yield images[index], labels[index]
+        yield augmented(images[index], config, step, size, own), labels[index]
 
 
 def _read_ahead(
     data: StoredSet, config: TrainConfig, own: slice, device: torch.device, first: int
 ) -> Generator[tuple[Tensor, Tensor]]:
     """The same of a set on disk: a thread reads the next batches while the network learns from this one."""
+    size = min(config.batch, len(data.labels))
     pinned = device.type == "cuda"  # memory that the GPU fetches from without the processor's help
 
     def read(step: int) -> tuple[Tensor, Tensor]:
@@ -59,6 +62,7 @@ def _read_ahead(
             for step in itertools.count(first + AHEAD):
                 images, labels = coming.popleft().result()
                 coming.append(pool.submit(read, step))
-                yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+                images = augmented(images.to(device, non_blocking=True), config, step - AHEAD, size, own)
+                yield images, labels.to(device, non_blocking=True)
         finally:
             pool.shutdown(cancel_futures=True)

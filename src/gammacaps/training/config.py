@@ -31,6 +31,10 @@ class TrainConfig:
     """Further changes to the preset as NAME=VALUE, such as hidden=[64] iterations=2."""
     standardize: bool = False
     """Start the first convolution as if the images had mean 0 and deviation 1: pale ones are learned sooner."""
+    shift: int = 0
+    """Move each image at random by up to so many pixels, its edges continued."""
+    flip: bool = False
+    """Mirror half of the images, left to right: for things, not for digits."""
     robust: bool = True
     """Train under attack, or (--no-robust) on clean images."""
     eps: float = 0.3
@@ -84,7 +88,7 @@ class TrainConfig:
             _check(name, not isinstance(value, float) or math.isfinite(value), "finite", self)
         for name in ("attack_steps", "batch", "accumulate", "log_every", "checkpoint_every"):
             _check(name, getattr(self, name) >= 1, "at least 1", self)
-        for name in ("eps", "attack_step", "trades", "reconstruction"):
+        for name in ("eps", "attack_step", "trades", "reconstruction", "shift"):
             _check(name, getattr(self, name) >= 0, "0 or more", self)
         for name in ("steps", "epochs", "minutes", "size"):
             value = getattr(self, name)
