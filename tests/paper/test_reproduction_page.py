@@ -20,7 +20,7 @@ def test_every_claim_holds_where_the_figures_are_the_paper_s_but_the_impossible_
     judged = by_words(as_the_paper_says())
     assert {name for name, claim in judged.items() if claim.held is not True} == {"strong_attacks"}
     assert "possible is 10.0% at most" in judged["strong_attacks"].found
-    assert "0.99 to 0.99 long after 5,000 steps on clean images" in judged["confident"].found
+    assert "0.99 to 0.99 long after 3,000 steps on clean images" in judged["confident"].found
     assert "0.80 to 0.80 after 15,000 steps under attack; 10 of 10" in judged["confident"].found
     assert "MNIST: 0.02 / 0.30 / 0.50 for RBA / EM / SDA" in judged["tree"].found
 
@@ -37,26 +37,26 @@ def test_every_claim_holds_where_the_figures_are_the_paper_s_but_the_impossible_
             "more_robust",
             "mnist-rba-standard-0",
             {"pgd": (0.7, 0.6, 0)},
-            "93.0% against 60.0% and 0.0%, after 5,000, 5,000 and",
+            "93.0% against 60.0% and 0.0%, after 4,000, 3,000 and",
         ),
         (
             "reaches_paper",
             "mnist-sda-robust-0",
             {"pgd": (0.98, 0.8, 0)},
-            r"80.0%, at most 82.4% \(paper 92.40%\), after 5,000",
+            r"80.0%, at most 82.4% \(paper 92.40%\), after 4,000",
         ),
         ("fgsm_weaker", "mnist-sda-robust-1", {"fgsm": (0.1, 0.95, 0.2)}, "at eps 0.1: 10.0% under FGSM"),
         ("exclusive", "mnist-cnn-robust-0", {"worst": (0.3, 0.41, 0.0)}, "SDA 40.0%, RBA 20.0%, CNN 41.0%"),
         ("shirt", "fashion-mnist-sda-long-0", {"shirts": 0.01}, "0.0% of them are right after 5,000 steps, 1.0%"),
         ("shirt", "fashion-mnist-sda-long-0", {"shirts": 0.05}, "5.0% after 15,000"),
         ("sneakers", "fashion-mnist-sda-long-0", {"nothing": []}, "after 15,000 steps: .* none of the above"),
-        ("confident", "fashion-mnist-rba-standard-0", {"lengths": 0.98}, "RBA's are 0.98 to 0.98 long after 5,000"),
+        ("confident", "fashion-mnist-rba-standard-0", {"lengths": 0.98}, "RBA's are 0.98 to 0.98 long after 3,000"),
         ("confident", "fashion-mnist-sda-long-0", {"lengths": [0.1] * 9 + [0.99]}, "9 of 10 of SDA's are shorter"),
         (
             "concentrated",
             "fashion-mnist-sda-standard-0",
             {"tenth": 0.9},
-            "60.0% after 15,000 steps under attack, 90.0% after 5,000 steps on clean images",
+            "60.0% after 15,000 steps under attack, 90.0% after 3,000 steps on clean images",
         ),
     ],
 )
@@ -133,14 +133,14 @@ def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
     longer = {"fashionMNIST": ["SDA"]}
     expected = [(data, [*order, *longer.get(data, [])]) for data in ("MNIST", "fashionMNIST", "smallNORB")]
     assert rows == [[data, rule] for data, rules in expected for rule in rules]
-    assert "| MNIST | SDA | 5,000 | 0 | under attack | 97.10 | 98.0 (96.9 to 98.7) | 92.40 | 93.0 (" in table
+    assert "| MNIST | SDA | 4,000 | 0 | under attack | 97.10 | 98.0 (96.9 to 98.7) | 92.40 | 93.0 (" in table
     assert "| 0.48 | 0.50 |" in text  # T: paper, ours
     assert "not run yet" not in text.lower()
     assert "SDA 20.11% on MNIST under PGD" in text  # above the bound
     assert "SDA 18.72%" not in text[text.index("attacks that fell short") : text.index("**Unequal")]
     assert "copy of 48 x 48" in text
     fair = text[text.index("## The fair table") : text.index("## Better networks")]
-    assert "| MNIST | EM | 300 | 0 | eps 0.3, 10 x 0.04, batch 64 |" in fair
+    assert "| MNIST | EM | 200 | 0 | eps 0.3, 10 x 0.04, batch 64 |" in fair
     assert "**40.0 (" in fair
     assert "Not in the worst case" not in fair
     for picture in re.findall(r"\]\([^/)]+/([\w.-]+\.png)\)", text):

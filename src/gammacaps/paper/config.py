@@ -34,7 +34,7 @@ class ReproduceConfig:
     """Measure on so many test images at most; without it on all, and on 1,000 for the strong attacks."""
     suite: tuple[str, ...] = ("noise", "pgd-margin", "pgd-ce", "square", "apgd-ce", "apgd-t")
     """Attacks whose worst case with PGD and FGSM the fair table shows: suites or attacks as in gammacaps evaluate. The
-    rest of strong takes three times as long, and broke nothing more where it was tried (docs/robustness.md)."""
+    rest of strong takes three times as long, and broke nothing more where it was tried (docs/decisions.md)."""
     quick: bool = False
     """A cut-down version of everything for 2 cores in half an hour: small networks, few steps, few images."""
     dry_run: bool = False
