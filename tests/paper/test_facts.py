@@ -70,7 +70,7 @@ def test_facts_are_made_once_and_stand_on_the_page(tmp_path, monkeypatch):
     assert told["data"]["smallnorb"]["possible"]["0.5"] == 0.5
     text = page(as_the_paper_says(), tmp_path, told)
     assert f"0.00 with 1, {T[1]:.2f} with 2, {T[2]:.2f} with 3" in text
-    assert "50.0% at eps 0.5" in text
+    assert "50.0% at 0.5" in text
     write_page(tmp_path / "reproduction")
     assert "**T of EM.**" in (tmp_path / "reproduction.md").read_text()
     assert (tmp_path / "reproduction" / FACTS).exists()

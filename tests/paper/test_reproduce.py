@@ -179,6 +179,21 @@ def test_runs_of_another_length_are_made_anew_where_asked(options, tmp_path):
     assert not run.finished(PLAN[1], longer)
 
 
+def test_a_run_that_lacks_a_radius_of_the_tables_is_made_anew(options):
+    folder = options.results_folder
+    folder.mkdir()
+    figures = {**record(OTHER).figures, "format": FORMAT, "total": 4}
+    (folder / f"{OTHER}.json").write_text(json.dumps(figures))
+    assert run.finished(PLAN[1], options)
+    assert run.measured(PLAN[1], options, 4)
+    attacks = [row for row in figures["results"]["attacks"] if row["eps"] != 0.5]
+    (folder / f"{OTHER}.json").write_text(
+        json.dumps({**figures, "results": {**figures["results"], "attacks": attacks}})
+    )
+    assert not run.finished(PLAN[1], options)
+    assert not run.measured(PLAN[1], options, 4)
+
+
 def test_a_run_that_another_process_is_at_is_left_to_it(options, done, made_up, capsys):
     options.work_folder.mkdir()
     with (options.work_folder / f"{SDA}.lock").open("w") as other:

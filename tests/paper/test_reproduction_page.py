@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from made_up import as_the_paper_says, record
+from made_up import as_the_paper_says, record, share
 
 from gammacaps.errors import InputError
 from gammacaps.paper.claims import CLAIMS, bound, claims
@@ -170,6 +170,20 @@ def test_the_fair_table_tells_which_attacks_were_left_out(tmp_path):
     cnns = {name: record(name, skipped=[words] * 3) for name in names}  # once a radius
     text = page(as_the_paper_says() | cnns, tmp_path)
     assert f"Not in the worst case: {words[:-1]} (`{names[0]}`, `{names[1]}`)." in text
+
+
+def test_smallnorb_is_measured_in_the_paper_s_units(tmp_path):
+    """Its radii are of images of deviation 1, a tenth in pixels; the pixels' own radius stands beside it."""
+    found = as_the_paper_says()
+    rba = record("smallnorb-rba-standard-0", pgd=(0.25, 0.02, 0.01))
+    rba.figures["results"]["attacks"].append({"attack": "pgd", "eps": 0.1, **share(0.001)})
+    text = page(found | {rba.name: rba}, tmp_path)
+    assert "a tenth in pixels from 0 to 1: 0.01, 0.03 and 0.05." in text
+    assert "20.99, 0.17 and 0.00% under PGD in the paper; ours at a tenth 25.0, 2.0 and 1.0%" in text
+    assert "ours at 0.1 of the pixels themselves 0.1%, where the paper has 20.99%." in text
+    assert "| smallNORB | RBA | 3,000 | 0 | clean | 20.99 | 25.0 (" in text
+    del found[rba.name]
+    assert "smallNORB's radii" not in page(found, tmp_path)
 
 
 def test_each_folder_has_its_own_page(tmp_path):

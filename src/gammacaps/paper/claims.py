@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from gammacaps.paper.expected import EPS, expected
+from gammacaps.paper.expected import expected, radii
 from gammacaps.paper.parts.cells import Found
 from gammacaps.paper.parts.confusion import SHIRT, right
 from gammacaps.paper.parts.structure import numbers
@@ -90,7 +91,8 @@ def more_robust(found: Found) -> Claim:
     for data, title in DATA.items():
         runs = [found.get(name_of(data, r, k)) for r, k in (("sda", "robust"), ("rba", "standard"), ("em", "standard"))]
         there = [record for record in runs if record is not None]
-        values = [100 * row["accuracy"] for record in there if (row := record.accuracy("pgd", 0.3)) is not None]
+        eps = radii(data)[1]
+        values = [100 * row["accuracy"] for record in there if (row := record.accuracy("pgd", eps)) is not None]
         if len(values) < len(runs):
             return Claim(said, None)
         held &= values[0] > 2 * max(values[1:])
@@ -112,7 +114,7 @@ def reaches_paper(found: Found) -> Claim:
         record = found.get(name_of(data, "sda", "robust"))
         if record is None:
             return Claim(said, None)
-        for eps, told in list(zip(EPS, expected()["pgd"][data]["sda"], strict=True))[:2]:
+        for eps, told in list(zip(radii(data), expected()["pgd"][data]["sda"], strict=True))[:2]:
             row = record.accuracy("pgd", eps)
             if row is None:
                 return Claim(said, None)
@@ -134,7 +136,7 @@ def fgsm_weaker(found: Found) -> Claim:
             continue
         if name not in found:
             return Claim(said, None)
-        for eps in EPS:
+        for eps in radii(found[name].figures["data"]):
             fgsm, pgd = (found[name].accuracy(attack, eps) for attack in ("fgsm", "pgd"))
             if fgsm is None or pgd is None:
                 return Claim(said, None)
@@ -178,10 +180,13 @@ def exclusive(found: Found) -> Claim:
         "95% interval lies above both of theirs)"
     )
 
-    there = {name: record for name, record in found.items() if record.worst(0.3) is not None}
+    def row(record: Record) -> dict[str, Any] | None:
+        return record.worst(radii(record.figures["data"])[1])
+
+    there = {name: record for name, record in found.items() if row(record) is not None}
 
     def judge(sda: Record, rba: Record, cnn: Record) -> tuple[bool, str]:
-        rows = [record.worst(0.3) or {} for record in (sda, rba, cnn)]
+        rows = [row(record) or {} for record in (sda, rba, cnn)]
         low = rows[0]["interval"][0]
         told = [f"{100 * row['accuracy']:.1f}%" for row in rows]
         words = f"SDA {told[0]}, RBA {told[1]}, CNN {told[2]}"

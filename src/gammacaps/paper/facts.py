@@ -11,7 +11,7 @@ from gammacaps.files import read_json, write_json
 from gammacaps.metrics import t_score
 from gammacaps.models import MatrixCapsConfig, MatrixCapsNet
 from gammacaps.paper.config import ReproduceConfig
-from gammacaps.paper.expected import EPS
+from gammacaps.paper.expected import EPS, radii
 from gammacaps.paper.plan import DATA, limited
 from gammacaps.paper.possible import between_classes, possible
 from gammacaps.paper.record import FACTS
@@ -30,7 +30,7 @@ def make_facts(options: ReproduceConfig) -> None:
     for data in DATA:
         test = load_set(data, "test", data_dir=options.data_dir)
         distances = between_classes(*balanced(test, limited(IMAGES, options)))
-        shares = {f"{eps:g}": possible(distances, eps) for eps in EPS}
+        shares = {f"{eps:g}": possible(distances, eps) for eps in sorted({*EPS, *radii(data)})}
         told[data] = {"images": len(distances), "possible": shares}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {"data": told, "em_T": em_T(options)})

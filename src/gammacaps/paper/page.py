@@ -6,9 +6,9 @@ from typing import Any
 
 from gammacaps.errors import InputError
 from gammacaps.files import write_whole
-from gammacaps.paper.claims import Claim, bound, claims
-from gammacaps.paper.expected import expected
+from gammacaps.paper.claims import Claim, claims
 from gammacaps.paper.facts import read_facts
+from gammacaps.paper.notes import notes
 from gammacaps.paper.parts import (
     activations,
     attacked,
@@ -22,7 +22,7 @@ from gammacaps.paper.parts import (
     structure,
 )
 from gammacaps.paper.parts.cells import Found, table
-from gammacaps.paper.plan import DATA, PARTS, name_of
+from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import read_records
 
 BEYOND = "better"  # the one section that needs no run of the plan
@@ -86,91 +86,6 @@ def verdicts(judged: list[Claim]) -> list[str]:
             lines = [f"- {claim.said}" + (f": {claim.found}." if claim.found else ".") for claim in mine]
             parts += [f"## {title}", "\n".join(lines)]
     return parts
-
-
-def notes(found: Found, facts: dict[str, Any] | None) -> str:
-    """Why figures can differ, each with its number where there is one."""
-    lines = [_bound(found), *(_facts(facts) if facts else ()), _unequal(found)]
-    lines.append(
-        "**The attack.** Ours starts at a random point and makes the margin between lengths large; cross-entropy of "
-        "bounded lengths, as in the authors' code, is a weaker attack. So lower figures under PGD need not be lower "
-        "robustness."
-    )
-    sources = {r.figures["results"]["data"]["source"] for r in found.values() if r.figures["data"] == "smallnorb"}
-    if any(name.startswith("smallnorb48") for name in sources):
-        lines.append(
-            "**Data.** smallNORB is here a copy of 48 x 48 pixels made from images that had been JPEG-compressed, "
-            "scaled to 28 x 28; each camera's view is an image of its own."
-        )
-    lengths = sorted({record.steps for record in found.values() if record.figures["train"]["robust"]})
-    if lengths:
-        words = ", ".join(f"{n:,}" for n in lengths)
-        lines.append(f"**Length.** Under attack these were trained for {words} steps; the paper's for up to 15,000.")
-    return "\n\n".join(line for line in lines if line)
-
-
-def _bound(found: Found) -> str:
-    """What no network can keep at eps 0.5, and which of the paper's figures are above it."""
-    shares = {d: bound(found[name].classes) for d in DATA if (name := name_of(d, "sda", "robust")) in found}
-    if not shares:
-        return ""
-    above = [
-        f"{rule.upper()} {row[2]:.2f}% on {DATA[data]} under {attack.upper()}"
-        for attack in ("pgd", "fgsm")
-        for data, share in shares.items()
-        for rule, row in expected()[attack][data].items()
-        if row[2] > 100 * share
-    ]
-    most = ", ".join(f"{DATA[data]} {share:.1%}" for data, share in shares.items())
-    words = (
-        "**The bound at eps 0.5.** Every image can there become the same grey one, so no deterministic classifier "
-        f"keeps more than its most frequent class ({most} of the images measured)."
-    )
-    return words + (f" The paper's figures above it are attacks that fell short: {'; '.join(above)}." if above else "")
-
-
-def _facts(facts: dict[str, Any]) -> list[str]:
-    """What hangs on no training."""
-    told = [
-        f"{DATA[data]} {', '.join(f'{share:.1%} at eps {eps}' for eps, share in one['possible'].items())}"
-        for data, one in facts["data"].items()
-    ]
-    images = ", ".join(sorted({f"{one['images']:,}" for one in facts["data"].values()}))
-    pairs = (
-        "**What is possible.** Two images of different classes at most 2 eps apart can be turned into the same one, "
-        "and a deterministic classifier is wrong on one of them. Pairing such images among so many test images of each "
-        f"set ({images}) gives what no classifier can surpass on them: {'; '.join(told)}. More images would give more "
-        "pairs: it is an upper bound, not what can be reached. smallNORB's images are pale, and close to one another."
-    )
-    iterations = ", ".join(f"{T:.2f} with {n}" for n, T in facts["em_T"].items())
-    em = (
-        "**T of EM.** Its couplings are the likelihoods of 16 numbers under normal distributions that each iteration "
-        "makes narrower, so they become hard whatever is learned. The mean T of the same network before any training, "
-        f"by the number of its iterations: {iterations}. So T of EM tells its iterations more than what it has "
-        "learned; the paper does not say how many it takes, and ours takes 3."
-    )
-    return [pairs, em]
-
-
-def _unequal(found: Found) -> str:
-    """The paper's rivals, with what becomes of them once they are trained as SDA is."""
-    words = (
-        "**Unequal training.** The paper says that SDA is trained under attack; its figures of RBA and EM look like "
-        "those of networks trained on clean images. Table 2 and the table of FGSM repeat that; the fair table trains "
-        "all alike."
-    )
-    for data, title in DATA.items():
-        rows = [
-            found[n].accuracy("pgd", 0.3) for k in ("standard", "robust") if (n := name_of(data, "rba", k)) in found
-        ]
-        if len(rows) == 2 and rows[0] and rows[1]:
-            told = expected()["pgd"][data]["rba"][1]
-            clean, attacked = (100 * row["accuracy"] for row in rows if row)
-            words += (
-                f" RBA on {title} under PGD-40 at eps 0.3: {told:.2f}% in the paper, here {clean:.1f}% trained on "
-                f"clean images and {attacked:.1f}% under attack."
-            )
-    return words
 
 
 RUNS = (

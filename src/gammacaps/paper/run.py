@@ -17,6 +17,7 @@ from gammacaps.models import load
 from gammacaps.models.stored import read_config
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table
+from gammacaps.paper.expected import radii
 from gammacaps.paper.facts import make_facts
 from gammacaps.paper.measure import attack_strongly, measure
 from gammacaps.paper.page import write_page
@@ -94,7 +95,7 @@ def finished(planned: Planned, options: ReproduceConfig) -> bool:
     the strong attacks must be done too. Without them they could be made up for only by training again.
     """
     path = path_of(options.results_folder, planned.name)
-    if not path.exists():
+    if not path.exists() or not _tells(read_record(path), planned):
         return False
     if options.steps is not None and read_record(path).steps < planned.moments[-1]:
         return False
@@ -113,7 +114,15 @@ def unattacked(planned: Planned, options: ReproduceConfig) -> list[tuple[float, 
 def measured(planned: Planned, options: ReproduceConfig, moment: int) -> bool:
     """Whether the figures of a step of this very training are there."""
     path = _path(planned, options, moment)
-    return path.exists() and read_record(path).figures["total"] == planned.moments[-1]
+    if not path.exists():
+        return False
+    record = read_record(path)
+    return _tells(record, planned) and bool(record.figures["total"] == planned.moments[-1])
+
+
+def _tells(record: Record, planned: Planned) -> bool:
+    """Whether a record has all radii of the tables."""
+    return all(record.accuracy("pgd", eps) is not None for eps in radii(planned.data))
 
 
 def _path(planned: Planned, options: ReproduceConfig, moment: int) -> Path:

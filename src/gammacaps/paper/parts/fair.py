@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gammacaps.paper.expected import EPS
+from gammacaps.paper.expected import radii
 from gammacaps.paper.parts.cells import Found, heading, missing, percent, table
 from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import Record
@@ -35,7 +35,7 @@ def _rows(record: Record) -> list[list[str]]:
     train = record.figures["train"]
     attack = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}, batch {train['batch']}"
     rows = []
-    for eps in EPS:
+    for eps in radii(record.figures["data"]):
         worst = record.worst(eps)
         told = [percent(record.accuracy(name, eps)) for name in ("fgsm", "pgd")]
         told += ["-", "-"] if worst is None else [f"**{percent(worst)}**", f"{worst['images']:,}"]

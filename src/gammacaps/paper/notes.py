@@ -1,0 +1,135 @@
+"""What to read beside the figures of the reproduction: why they can differ, each with its number where there is one."""
+
+from typing import Any
+
+from gammacaps.paper.claims import bound
+from gammacaps.paper.expected import UNITS, expected, radii, unit
+from gammacaps.paper.parts.cells import Found
+from gammacaps.paper.plan import DATA, name_of
+
+ATTACK = (
+    "**The attack.** Ours starts at a random point and makes the margin between lengths large; cross-entropy of "
+    "bounded lengths, as in the authors' code, is a weaker attack. So lower figures under PGD need not be lower "
+    "robustness."
+)
+
+
+def notes(found: Found, facts: dict[str, Any] | None) -> str:
+    lines = [_bound(found), _units(found), *((_possible(facts), _em(facts)) if facts else ()), _unequal(found), ATTACK]
+    return "\n\n".join(line for line in (*lines, _data(found), _length(found)) if line)
+
+
+def _bound(found: Found) -> str:
+    """What no network can keep at eps 0.5, and which of the paper's figures are above it."""
+    names = {data: name_of(data, "sda", "robust") for data in DATA if data not in UNITS}
+    shares = {data: bound(found[name].classes) for data, name in names.items() if name in found}
+    if not shares:
+        return ""
+    above = [
+        f"{rule.upper()} {row[2]:.2f}% on {DATA[data]} under {attack.upper()}"
+        for attack in ("pgd", "fgsm")
+        for data, share in shares.items()
+        for rule, row in expected()[attack][data].items()
+        if row[2] > 100 * share
+    ]
+    most = ", ".join(f"{DATA[data]} {share:.1%}" for data, share in shares.items())
+    words = (
+        "**The bound at eps 0.5.** Every image can there become the same grey one, so no deterministic classifier "
+        f"keeps more than its most frequent class ({most} of the images measured)."
+    )
+    return words + (f" The paper's figures above it are attacks that fell short: {'; '.join(above)}." if above else "")
+
+
+def _units(found: Found) -> str:
+    """Why smallNORB's radii are others: the paper's figures of a network trained on clean images, beside ours."""
+    record = found.get(name_of("smallnorb", "rba", "standard"))
+    if record is None:
+        return ""
+    told = expected()["pgd"]["smallnorb"]["rba"]
+    pixels = record.accuracy("pgd", 0.1)
+    ours = [record.accuracy("pgd", eps) for eps in radii("smallnorb")]
+    words = (
+        "**smallNORB's radii.** The paper does not say how it prepares smallNORB. Its images are pale: the pixels of "
+        "one deviate by 0.1 from their mean, where MNIST's deviate by 0.3. It is usual to scale each to a deviation of "
+        "1 (Hinton, Sabour and Frosst, 2018), and the paper's radii then are a tenth in pixels from 0 to 1: "
+        f"{_listed(radii('smallnorb'))}. Ours are taken so. RBA trained on clean images keeps "
+        f"{told[0]:.2f}, {told[1]:.2f} and {told[2]:.2f}% under PGD in the paper"
+    )
+    if all(row is not None for row in ours):
+        words += "; ours at a tenth " + _listed([f"{100 * row['accuracy']:.1f}" for row in ours if row]) + "%"
+    if pixels is not None:
+        words += (
+            f"; ours at 0.1 of the pixels themselves {100 * pixels['accuracy']:.1f}%, where the paper has {told[0]}%"
+        )
+    return words + "."
+
+
+def _possible(facts: dict[str, Any]) -> str:
+    """What no classifier can keep, from pairs of images that can be turned into one another."""
+    told = [
+        f"{DATA[data]} {', '.join(f'{share:.1%} at {eps}' for eps, share in one['possible'].items())}"
+        for data, one in facts["data"].items()
+    ]
+    images = ", ".join(sorted({f"{one['images']:,}" for one in facts["data"].values()}))
+    return (
+        "**What is possible.** Two images of different classes at most 2 eps apart can be turned into the same one, "
+        "and a deterministic classifier is wrong on one of them. Pairing such images among so many test images of each "
+        f"set ({images}) gives what no classifier can surpass on them, by eps in pixels: {'; '.join(told)}. More "
+        "images would give more pairs: it is an upper bound, not what can be reached."
+    )
+
+
+def _em(facts: dict[str, Any]) -> str:
+    """Why EM's T is high: it is so before any training."""
+    iterations = ", ".join(f"{T:.2f} with {n}" for n, T in facts["em_T"].items())
+    return (
+        "**T of EM.** Its couplings are the likelihoods of 16 numbers under normal distributions that each iteration "
+        "makes narrower, so they become hard whatever is learned. The mean T of the same network before any training, "
+        f"by the number of its iterations: {iterations}. So T of EM tells its iterations more than what it has "
+        "learned; the paper does not say how many it takes, and ours takes 3."
+    )
+
+
+def _unequal(found: Found) -> str:
+    """The paper's rivals, with what becomes of them once they are trained as SDA is."""
+    words = (
+        "**Unequal training.** The paper says that SDA is trained under attack; its figures of RBA and EM look like "
+        "those of networks trained on clean images. Table 2 and the table of FGSM repeat that; the fair table trains "
+        "all alike."
+    )
+    for data, title in DATA.items():
+        names = [name_of(data, "rba", kind) for kind in ("standard", "robust")]
+        rows = [found[name].accuracy("pgd", radii(data)[1]) for name in names if name in found]
+        if len(rows) == 2 and rows[0] and rows[1]:
+            told = expected()["pgd"][data]["rba"][1]
+            clean, attacked = (100 * row["accuracy"] for row in rows if row)
+            tenth = "" if unit(data) == 1 else " of its units"
+            words += (
+                f" RBA on {title} under PGD-40 at eps 0.3{tenth}: {told:.2f}% in the paper, here {clean:.1f}% trained "
+                f"on clean images and {attacked:.1f}% under attack."
+            )
+    return words
+
+
+def _data(found: Found) -> str:
+    sources = {r.figures["results"]["data"]["source"] for r in found.values() if r.figures["data"] == "smallnorb"}
+    if not any(name.startswith("smallnorb48") for name in sources):
+        return ""
+    return (
+        "**Data.** smallNORB is here a copy of 48 x 48 pixels made from images that had been JPEG-compressed, "
+        "scaled to 28 x 28; each camera's view is an image of its own."
+    )
+
+
+def _length(found: Found) -> str:
+    lengths = sorted({record.steps for record in found.values() if record.figures["train"]["robust"]})
+    if not lengths:
+        return ""
+    words = _listed([f"{n:,}" for n in lengths])
+    return f"**Length.** Under attack these were trained for {words} steps; the paper's for up to 15,000."
+
+
+def _listed(values: Any) -> str:
+    """Some values in words: a, b and c."""
+    *first, last = (f"{value:g}" if isinstance(value, float) else str(value) for value in values)
+    return f"{', '.join(first)} and {last}" if first else last
