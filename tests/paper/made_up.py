@@ -38,7 +38,7 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
         confusion[6][0] = shirts - confusion[6][6]
     one_class = {"mean": told["D0"], "mean_over_batches_of_100": told["D0"]}
     every = {"mean": told["D"], "mean_over_batches_of_100": told["D"]}
-    few = {"classes": [1000 // classes] * classes}
+    few = {"classes": [1000 // classes] * classes, "attacks": ["noise", "apgd-t"]}
     worst = (
         [{"eps": eps, **share(x), **few} for eps, x in zip(radii(planned.data), told["worst"], strict=True)]
         if planned.worst

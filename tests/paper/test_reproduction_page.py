@@ -142,6 +142,7 @@ def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
     fair = text[text.index("## The fair table") : text.index("## Better networks")]
     assert "| MNIST | EM | 200 | 0 | eps 0.3, 10 x 0.04, batch 64 |" in fair
     assert "**40.0 (" in fair
+    assert "names them: noise, apgd-t." in fair
     assert "Not in the worst case" not in fair
     for picture in re.findall(r"\]\([^/)]+/([\w.-]+\.png)\)", text):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG"), picture

@@ -54,7 +54,8 @@ def attack_strongly(
     common = _common(planned, options, images)
     found = evaluate_run(run, EvaluateConfig(attacks=suite, eps=(eps,), checks=checks, **common))
     classes = [sum(row) for row in found["confusion"]]  # of the images that the suite had
-    worst = [{**row, "classes": classes} for row in found["worst"]]
+    attacks = [row["attack"] for row in found["attacks"]]
+    worst = [{**row, "classes": classes, "attacks": attacks} for row in found["worst"]]
     return {"worst": worst, "checks": found.get("checks", []), "skipped": found["skipped"]}
 
 

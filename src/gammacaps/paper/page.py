@@ -116,4 +116,5 @@ def runs_table(found: Found, folder: str) -> str:
         row += [f"{figures[key] / 60:.1f} min" for key in ("train_seconds", "measure_seconds")]
         row += [f"{machine['device_name']}, torch {machine['torch']}", figures["commit"] or machine["gammacaps"]]
         rows.append(row)
-    return table(RUNS, rows)
+    words = "Times are by the clock; where several runs shared a machine, each took longer than alone."
+    return f"{words}\n\n{table(RUNS, rows)}"

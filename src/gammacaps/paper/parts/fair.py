@@ -10,25 +10,28 @@ from gammacaps.paper.record import Record
 HEADER = ["data", "network", "steps", "seed", "trained at", "clean", "eps", "FGSM", "PGD-40", "worst case", "images"]
 
 
-def section(found: Found, folder: Path) -> str:
-    return compared("fair", found, WORDS)
-
-
 WORDS = (
     "All trained under attack at the same radius with as many steps of as many images; EM, whose step costs so much "
     "more, with what the column says. The worst case counts an image as right only if it stands under every attack "
-    "of the suite, AutoAttack among them where it is installed (`gammacaps evaluate --attacks strong`). FGSM and PGD "
-    "are on the test images that the table of runs tells, the worst case on so many as its column says."
+    "of the suite. FGSM and PGD are on the test images that the table of runs tells, the worst case on so many as its "
+    "column says."
 )
 
 
-def compared(part: str, found: Found, words: str) -> str:
+def section(found: Found, folder: Path) -> str:
     """One row a run and radius."""
-    rows = [row for name in PARTS[part] if name in found for row in _rows(found[name])]
-    checked = [_checked(found[name]) for name in PARTS[part] if name in found and found[name].figures["checks"]]
+    records = [found[name] for name in PARTS["fair"] if name in found]
+    rows = [row for record in records for row in _rows(record)]
+    checked = [_checked(record) for record in records if record.figures["checks"]]
     believe = "Can these be believed? " + "; ".join(checked) + "." if checked else ""
-    parts = (words, table(HEADER, rows) if rows else "", _skipped(part, found), believe, missing(part, found))
-    return "\n\n".join(text for text in parts if text)
+    told = (_suite(records), table(HEADER, rows) if rows else "", _skipped(records), believe, missing("fair", found))
+    return "\n\n".join(text for text in (WORDS, *told) if text)
+
+
+def _suite(records: list[Record]) -> str:
+    """The attacks that the worst cases are over."""
+    attacks = dict.fromkeys(name for record in records for row in record.figures["worst"] for name in row["attacks"])
+    return f"The suite, as `gammacaps evaluate` names them: {', '.join(attacks)}." if attacks else ""
 
 
 def _rows(record: Record) -> list[list[str]]:
@@ -43,12 +46,12 @@ def _rows(record: Record) -> list[list[str]]:
     return rows
 
 
-def _skipped(part: str, found: Found) -> str:
+def _skipped(records: list[Record]) -> str:
     """Which attacks the worst case is without, why, and in which runs."""
     without: dict[str, list[str]] = {}
-    for name in PARTS[part]:
-        for words in dict.fromkeys(found[name].figures["skipped"] if name in found else ()):
-            without.setdefault(words.rstrip("."), []).append(f"`{name}`")
+    for record in records:
+        for words in dict.fromkeys(record.figures["skipped"]):
+            without.setdefault(words.rstrip("."), []).append(f"`{record.name}`")
     told = [f"{words} ({', '.join(names)})" for words, names in without.items()]
     return "Not in the worst case: " + "; ".join(told) + "." if told else ""
 

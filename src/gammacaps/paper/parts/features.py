@@ -19,7 +19,8 @@ def section(found: Found, folder: Path) -> str:
     rows += [_row(record) for record in records]
     last = sda or records[-1]
     if "reconstructions" in last.arrays:
-        rows.append(Row(as_images(last.arrays["reconstructions"]), (), "decoder, SDA"))
+        rule = last.figures["rule"].upper()
+        rows.append(Row(as_images(last.arrays["reconstructions"]), (), f"decoder, {rule}"))
     write_whole(folder / "features.png", grid_png(rows))
     made = records[-1].figures["generated"]
     words = (
