@@ -1,5 +1,7 @@
 """Which pixels speak for a class, by Captum's integrated gradients: python examples/captum_attributions.py [RUN]
 
+RUN is a run's folder or a shipped network's name, trained on fashionMNIST; without it the small one that ships.
+
 A network of gammacaps is a plain torch module, images (B, C, H, W) to scores (B, N), so Captum takes it as it is,
 for pixels and for primary capsules.
 """
@@ -12,9 +14,8 @@ from captum.attr import IntegratedGradients, LayerGradientXActivation
 import gammacaps
 
 
-def main(run: str | None = None) -> None:
-    torch.manual_seed(0)
-    model = gammacaps.load(run) if run else gammacaps.create("small").eval()
+def main(run: str = "fashion-mini") -> None:
+    model = gammacaps.load(run).eval()
     images, labels = gammacaps.load_data("fashion-mini")
     images, labels = images[:4], labels[:4]
 

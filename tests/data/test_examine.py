@@ -128,7 +128,7 @@ def no_image(pets: Path) -> None:
     ("change", "words"),
     [
         (grey, "1 image is grey among colour images: all become RGB."),
-        (transparent, "1 image is transparent in parts (pets/dog/01.png): transparency is dropped."),
+        (transparent, "1 image is stored with transparency (pets/dog/01.png), which is dropped."),
         (turned, "1 photo is stored turned, with a mark that says so (pets/dog/01.jpg)"),
         (uneven, "The classes are uneven: cat has 24 training images, dog 4; always saying cat is right for 86%."),
         (no_image, "1 file is left out, being no image of a class: pets/cat/notes.txt."),
@@ -162,6 +162,8 @@ def test_own_split_and_npz(pets: Path) -> None:
         "1 image is both in train and in test",
         "1 image is in more than one class",
     ]
+    np.savez("own.npz", images=images, labels=np.arange(10) % 2 * 3)
+    assert any("No training image is of 1, 2: the network" in note for note in examine("own.npz").notes)
     np.savez("own.npz", images=images)
     assert "lacks labels" in examine("own.npz").problems[0]
 

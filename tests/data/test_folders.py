@@ -130,6 +130,14 @@ def only_train(folder: Path) -> None:
     shutil.rmtree(folder / "dog")
 
 
+def validation(folder: Path) -> None:
+    shutil.copytree(folder, folder.parent / "copy")
+    for name in ("cat", "dog"):
+        shutil.rmtree(folder / name)
+    for name in ("train", "val"):
+        shutil.copytree(folder.parent / "copy", folder / name)
+
+
 def other_classes(folder: Path) -> None:
     shutil.copytree(folder, folder / "train")
     shutil.copytree(folder / "train", folder / "test")
@@ -157,6 +165,7 @@ def other_classes(folder: Path) -> None:
             "{}/dog/02.png has pixels of Pillow's mode I;16, whose range is not known",
         ),
         (few, "{} has no split of its own, and class 'dog' has 4 images, too few to put every 5th aside"),
+        (validation, "{} has a folder val: what is held out to test must be called test, so rename it"),
         (only_train, "{} has a train folder only: add the other of train and test"),
         (
             other_classes,

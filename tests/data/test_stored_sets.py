@@ -82,8 +82,9 @@ def test_batches_from_anywhere_are_stored_without_being_kept(tmp_path):
     images, labels = torch.rand(7, 3, 5, 4), torch.tensor([0, 1, 2, 0, 1, 2, 0])
 
     def batches(number):
-        for k in range(number):
-            yield (images * 255).round().to(torch.uint8) if k % 2 else images, labels
+        in_bytes = (images * 255).round().to(torch.uint8)
+        kinds = [(images, labels), (in_bytes, labels), (in_bytes.numpy(), labels.numpy()), (images.numpy(), labels)]
+        yield from (kinds[k % 4] for k in range(number))
 
     assert store_batches(tmp_path / "set", ("a", "b", "c"), train=batches(30), test=batches(1)) == {
         "train": 210,

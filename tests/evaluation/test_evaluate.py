@@ -15,6 +15,8 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced, evaluate
 from gammacaps.evaluation.interval import wilson
 from gammacaps.evaluation.table import table
+from gammacaps.models import to_config
+from gammacaps.models.stored import write_config, write_weights
 
 CONFIG = EvaluateConfig(
     attacks=("paper",),
@@ -148,3 +150,16 @@ def test_the_network_of_transfer_can_be_the_first_thing_that_an_evaluation_keeps
     for _ in range(2):  # made, then found
         run.transfer_network(folder, {"data": "fashion-mini", "device": "cpu"}, quiet=True)
     assert [path.name for path in folder.parent.iterdir()] == ["cnn"]
+
+
+def test_classes_of_other_names_are_told(trained, tmp_path, capsys):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    names = ["a", *load_set("fashion-mini").class_names[1:]]
+    about = {"model": to_config(trained), "train": {"data": "fashion-mini"}}
+    write_weights(folder, trained.state_dict())
+    few = dataclasses.replace(CONFIG, limit=10)
+    for class_names, told in ((names, True), (list(load_set("fashion-mini").class_names), False)):
+        write_config(folder, {**about, "data": {"name": "letters", "class_names": class_names}})
+        run.evaluate_run(folder, few, quiet=True)
+        assert ("Note: the network was trained on a, Trouser" in capsys.readouterr().err) is told

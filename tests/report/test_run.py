@@ -13,7 +13,7 @@ from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.models import to_config
 from gammacaps.models.stored import write_config, write_weights
-from gammacaps.report.collect import collect, last_line
+from gammacaps.report.collect import collect, last_line, of_data
 from gammacaps.report.config import ReportConfig
 from gammacaps.report.fill import report_of
 from gammacaps.report.fill.again import commands, options
@@ -44,6 +44,20 @@ def stored(folder, preset, **changes):
     write_config(folder, {"model": to_config(model), "train": {}})
     write_weights(folder, model.state_dict())
     return folder
+
+
+def test_figures_of_other_data_are_left_out(tmp_path, capsys):
+    test = load_set("fashion-mini")
+    figures = {"data": {"name": test.name, "source": str(test.source)}, "class_names": list(test.class_names)}
+    path = tmp_path / "results.json"
+    assert of_data(figures, test, path) is figures
+    assert of_data(None, test, path) is None
+    elsewhere = {**figures, "data": {"name": "the same by another name", "source": str(test.source)}}
+    assert of_data(elsewhere, test, path) is elsewhere
+    assert capsys.readouterr().err == ""
+    assert of_data({**figures, "data": {"name": "pets", "source": "pets.npz"}}, test, path) is None
+    assert "its figures are of pets, and the report is about fashion-mini" in capsys.readouterr().err
+    assert of_data({**figures, "class_names": ["cat", "dog"]}, test, path) is None
 
 
 def test_the_page_says_what_the_run_s_own_files_say(run, found, report):

@@ -5,11 +5,12 @@ import itertools
 import pytest
 import torch
 
-from gammacaps.data import DataSet
+from gammacaps.data import DataSet, load_set
 from gammacaps.errors import InputError
 from gammacaps.training.augment import augmented
 from gammacaps.training.batches import batches
 from gammacaps.training.config import TrainConfig
+from gammacaps.training.loop import new_model
 
 IMAGES = torch.rand(6, 2, 5, 7, generator=torch.Generator().manual_seed(0))
 WHOLE = slice(0, 6)
@@ -44,6 +45,8 @@ def test_without_either_images_stay_as_they_are():
     assert not torch.equal(only_moved, IMAGES)
     with pytest.raises(InputError, match="shift must be 0 or more, not -1"):
         TrainConfig(shift=-1)
+    with pytest.raises(InputError, match="A shift of 28 moves images of 28 pixels out of sight: give fewer"):
+        new_model(TrainConfig(shift=28), load_set("fashion-mini", "train"))
 
 
 def test_an_image_is_moved_alike_whoever_has_it():

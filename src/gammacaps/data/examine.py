@@ -156,6 +156,9 @@ def _copies(images: list[Seen], class_names: tuple[str, ...]) -> Iterator[str]:
 def _balance(images: list[Seen], class_names: tuple[str, ...]) -> Iterator[str]:
     by_label = Counter(each.label for each in images if each.split == "train")
     counts = [by_label[label] for label in range(len(class_names))]
+    empty = [name for name, count in zip(class_names, counts, strict=True) if not count]
+    if empty:
+        yield f"No training image is of {_some(empty)}: the network can't learn what that looks like."
     least, most = min(counts), max(counts)
     if most >= UNEVEN * max(least, 1):
         rare, frequent = class_names[counts.index(least)], class_names[counts.index(most)]
@@ -172,7 +175,7 @@ def _looks(images: list[Seen], size: Size) -> Iterator[str]:
         yield f"{_many(len(grey), 'image')} grey among colour images: all become RGB."
     alpha = [each for each in images if each.mode in ("LA", "La", "PA", "RGBA", "RGBa")]
     if alpha:
-        yield f"{_many(len(alpha), 'image')} transparent in parts ({alpha[0].where}): transparency is dropped."
+        yield f"{_many(len(alpha), 'image')} stored with transparency ({alpha[0].where}), which is dropped."
     turned = [each for each in images if each.turned]
     if turned:
         yield (

@@ -16,6 +16,7 @@ from gammacaps.data.pixels import to_unit
 from gammacaps.data.split import held_out, rank_in_class
 from gammacaps.errors import InputError
 
+VALIDATION = frozenset({"val", "valid", "validation", "dev", "eval"})  # what others call a part that is held out
 GREY_MODES = frozenset({"1", "L", "LA", "La"})
 COLOUR_MODES = frozenset({"P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV", "LAB"})
 
@@ -80,6 +81,11 @@ def list_folder(folder: Path) -> tuple[tuple[str, ...], Listing, Listing]:
         raise InputError(
             f"{folder} has a {below.pop()} folder only: add the other of train and test, "
             "or name the folder in which the class folders are."
+        )
+    other = sorted(below & VALIDATION)
+    if other and below <= {"train", "test", *VALIDATION} and {"train", "test"} & below:
+        raise InputError(
+            f"{folder} has a folder {other[0]}: what is held out to test must be called test, so rename it."
         )
     class_names, files = _list_classes(folder)
     testing = held_out(np.array(files.labels), class_names, str(folder))

@@ -40,7 +40,8 @@ def store_set(
 def store_batches(folder: str | Path, class_names: tuple[str, ...], *, train: Batches, test: Batches) -> dict[str, int]:
     """Writes the batches of two splits into a new folder; how many images each has.
 
-    A batch is images (B, C, H, W), bytes or floats in [0, 1] that are rounded to bytes, with labels (B,).
+    A batch is images (B, C, H, W), tensors or arrays of bytes or of floats in [0, 1], which are rounded to bytes, with
+    labels (B,).
     """
     folder = Path(folder)
     if folder.exists():
@@ -79,7 +80,8 @@ def _write(file: IO[bytes], batches: Batches, classes: int, where: str) -> np.nd
 
 
 def _as_bytes(batches: Batches, classes: int, where: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for images, labels in batches:
+    for given, own in batches:
+        images, labels = torch.as_tensor(given), torch.as_tensor(own)
         if images.dtype == torch.uint8 and images.dim() == 4:
             check_labels(labels, len(images), classes, where=where)
         else:

@@ -47,6 +47,10 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
     config = dataclasses.replace(config, eps=radii(config, training), data=name)
     model = processes.first(lambda: load(run))
     check_fit(model, data)
+    named = tuple(stored.get("data", {}).get("class_names", data.class_names))
+    if named != tuple(data.class_names) and processes.rank == 0:
+        words = f"the network was trained on {', '.join(named)}, and {data.name} has {', '.join(data.class_names)}"
+        print(f"Note: {words}: the first counts as the first, and so on.", file=sys.stderr)
     data_print = fingerprint(data.images, data.labels)
     if not processes.same(data_print):
         raise InputError(f"{data.name} is not the same on all machines: give each the same files.")

@@ -142,7 +142,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         first = torch.stack([images[labels == k][0] for k in present])
         generated = [capsules["class"][k].generated for k in present]
         reconstruction = reconstruct(model, first, torch.tensor(present), generated=generated, class_names=names)
-    results, audit = (figures_of(run / name) for name in ("results.json", "audit.json"))
+    results, audit = (of_data(figures_of(run / name), test, run / name) for name in ("results.json", "audit.json"))
     confusion = confusion_map(results["confusion"], results["class_names"]) if results else None
     _say("Looking at what it makes of noise ...")
     others = _others(model, config)
@@ -293,6 +293,22 @@ def last_line(path: Path) -> dict[str, Any] | None:
     for line in reversed(lines):
         with contextlib.suppress(ValueError, TypeError):
             return dict(json.loads(line))
+    return None
+
+
+def of_data(figures: dict[str, Any] | None, test: DataSet, path: Path) -> dict[str, Any] | None:
+    """Figures, or None where they are of other data than the report is about."""
+    if figures is None:
+        return None
+    data = figures.get("data", {})
+    same = data.get("name") == test.name or data.get("source") == str(test.source)
+    if same and tuple(figures.get("class_names", test.class_names)) == tuple(test.class_names):
+        return figures
+    _say(
+        f"{path} is left out: its figures are of {data.get('name')}, and the report is about {test.name}. Give "
+        f"--data {data.get('name')} for a report about that, or measure it with gammacaps {FIGURES[path.name][0]} "
+        f"{path.parent} --data {test.name}."
+    )
     return None
 
 

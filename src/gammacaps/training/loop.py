@@ -178,6 +178,9 @@ def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:
         if name in changes:
             raise InputError(f"{name} follows from the data: leave it out of --model (--size resizes the images).")
     fitting = {"image_shape": tuple(data.images.shape[1:]), "classes": len(data.class_names)}
+    side = min(data.images.shape[2:])
+    if config.shift >= side:
+        raise InputError(f"A shift of {config.shift} moves images of {side} pixels out of sight: give fewer.")
     model = create(config.preset, **{**fitting, **routing, **changes})
     if config.standardize:
         standardize_first(model, data)
