@@ -28,7 +28,8 @@ def test_captum_shares_out_the_scores():
     rows = re.findall(r"class \d: ([+-][\d.]+) against a black image, ([+-][\d.]+) by pixels", out)
     assert len(rows) == 4
     for score, shared in rows:
-        assert float(shared) == pytest.approx(float(score), abs=0.0003)
+        assert float(score) > 0.5  # a trained network
+        assert float(shared) == pytest.approx(float(score), abs=0.003)
     assert len(re.findall(r"most by primary capsule \d+ of 192", out)) == 4
 
 
