@@ -6,7 +6,7 @@ import numpy as np
 
 from gammacaps.evaluation.interval import wilson
 from gammacaps.paper.config import ReproduceConfig
-from gammacaps.paper.expected import radii
+from gammacaps.paper.expected import EPS
 from gammacaps.paper.plan import plan
 from gammacaps.paper.record import Record
 
@@ -28,7 +28,7 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
     attacks = [
         {"attack": attack, "eps": eps, **share(told[attack][place])}
         for attack in ("fgsm", "pgd")
-        for place, eps in enumerate(radii(planned.data))
+        for place, eps in enumerate(EPS)
     ]
     classes = 5 if planned.data == "smallnorb" else 10
     confusion = np.diag(told["counts"] or [100] * classes).tolist()
@@ -40,9 +40,7 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
     every = {"mean": told["D"], "mean_over_batches_of_100": told["D"]}
     few = {"classes": [1000 // classes] * classes, "attacks": ["noise", "apgd-t"]}
     worst = (
-        [{"eps": eps, **share(x), **few} for eps, x in zip(radii(planned.data), told["worst"], strict=True)]
-        if planned.worst
-        else []
+        [{"eps": eps, **share(x), **few} for eps, x in zip(EPS, told["worst"], strict=True)] if planned.worst else []
     )
     lengths = told["lengths"] if isinstance(told["lengths"], list) else [told["lengths"]] * 10
     inputs = [{"activation": length, "scores": [0.1] * 9 + [0.8]} for length in lengths]

@@ -7,7 +7,6 @@ import pytest
 from gammacaps.errors import InputError
 from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.paper.cost import cost_table, seconds
-from gammacaps.paper.expected import radii
 from gammacaps.paper.plan import DATA, PARTS, chosen, limited, plan, same_training
 from gammacaps.training.config import TrainConfig
 
@@ -31,7 +30,9 @@ def test_the_paper_s_radius_lengths_and_moments():
     runs = plan(WHOLE)
     pale = {name for name, run in runs.items() if run.data == "smallnorb" and run.config.robust}
     assert {run.config.eps for name, run in runs.items() if name not in pale} == {0.3}
-    assert {(runs[name].config.eps, runs[name].config.attack_step) for name in pale} == {(0.03, 0.004)}
+    assert {(runs[name].config.eps, runs[name].config.attack_step) for name in pale} == {(0.1, 0.02)}
+    shorter = plan(ReproduceConfig(steps=2000))
+    assert [shorter[name].config.steps for name in ("mnist-sda-robust-0", "mnist-em-robust-0")] == [2000, 100]
     config = runs["mnist-sda-robust-0"].config
     assert (config.attack_step, config.attack_steps, config.steps) == (0.04, 10, 4000)
     assert runs["fashion-mnist-sda-long-0"].moments == (5000, 15000)
@@ -49,7 +50,7 @@ def test_what_the_fair_table_compares_is_trained_alike(data):
     assert alike[0] == alike[1] == alike[2]
     first = [r for r in runs.values() if r.data == data and r.kind == "robust" and r.config.seed == 0]
     assert {r.rule for r in first} == {"sda", "rba", "cnn", "em"}
-    assert all(radii(data)[1] in dict(r.worst) for r in first)
+    assert all(r.config.eps in dict(r.worst) for r in first)
 
 
 def test_parts_runs_and_lengths_can_be_chosen():

@@ -1,5 +1,6 @@
 """A reproduction of a tiny plan from end to end; interrupted, it goes on, and nothing is trained or measured twice."""
 
+import dataclasses
 import fcntl
 import json
 import shutil
@@ -19,6 +20,7 @@ from gammacaps.training.config import TrainConfig
 TINY = {"data": "fashion-mini", "device": "cpu", "batch": 16, "attack_steps": 1, "steps": 4, "log_every": 1}
 GAMMA = TrainConfig(model=("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]"), **TINY)
 CNN = TrainConfig(preset="cnn", model=("filters=[4, 4]", "width=8"), **TINY)
+TRAINED = json.loads(json.dumps(dataclasses.asdict(CNN)))  # as a record tells it
 SDA, OTHER = "fashion-mnist-sda-long-0", "fashion-mnist-cnn-robust-0"
 PLAN = [
     Planned(SDA, "fashion-mnist", "sda", "long", GAMMA, (2, 4), worst=((0.3, 20),), generate=True),
@@ -172,7 +174,7 @@ def test_strong_attacks_are_added_only_to_the_figures_of_the_very_weights(option
 def test_runs_of_another_length_are_made_anew_where_asked(options, tmp_path):
     folder = options.results_folder
     folder.mkdir()
-    figures = {**record(OTHER).figures, "format": FORMAT, "steps": 3, "total": 3}
+    figures = {**record(OTHER).figures, "train": TRAINED, "format": FORMAT, "steps": 3, "total": 3}
     (folder / f"{OTHER}.json").write_text(json.dumps(figures))
     assert run.finished(PLAN[1], options)  # no length was asked for
     longer = ReproduceConfig(quick=True, results=folder, steps=4)
@@ -182,7 +184,7 @@ def test_runs_of_another_length_are_made_anew_where_asked(options, tmp_path):
 def test_a_run_that_lacks_a_radius_of_the_tables_is_made_anew(options):
     folder = options.results_folder
     folder.mkdir()
-    figures = {**record(OTHER).figures, "format": FORMAT, "total": 4}
+    figures = {**record(OTHER).figures, "train": TRAINED, "format": FORMAT, "total": 4}
     (folder / f"{OTHER}.json").write_text(json.dumps(figures))
     assert run.finished(PLAN[1], options)
     assert run.measured(PLAN[1], options, 4)
@@ -190,6 +192,15 @@ def test_a_run_that_lacks_a_radius_of_the_tables_is_made_anew(options):
     (folder / f"{OTHER}.json").write_text(
         json.dumps({**figures, "results": {**figures["results"], "attacks": attacks}})
     )
+    assert not run.finished(PLAN[1], options)
+    assert not run.measured(PLAN[1], options, 4)
+
+
+def test_figures_of_another_training_are_not_taken_for_the_planned_one(options):
+    folder = options.results_folder
+    folder.mkdir()
+    figures = {**record(OTHER).figures, "train": {**TRAINED, "lr": 0.5}, "format": FORMAT, "total": 4}
+    (folder / f"{OTHER}.json").write_text(json.dumps(figures))
     assert not run.finished(PLAN[1], options)
     assert not run.measured(PLAN[1], options, 4)
 

@@ -28,13 +28,13 @@ class ReproduceConfig:
     runs: tuple[str, ...] = ()
     """Only these runs, and no page: so that several processes can share the work (see --dry-run for the names)."""
     steps: int | None = None
-    """Length of each training; without it as --dry-run lists, 5,000 and for one the paper's 15,000. Where it is given,
-    runs that were shorter are done again; without it runs of any length count as done."""
+    """Length of each training (EM gets its share of it); without it as --dry-run lists. Where it is given, runs that
+    were shorter are done again; without it runs of any length count as done."""
     evaluate_images: int | None = None
     """Measure on so many test images at most; without it on all, and on 1,000 for the strong attacks."""
     suite: tuple[str, ...] = ("noise", "pgd-margin", "pgd-ce", "square", "apgd-ce", "apgd-t")
     """Attacks whose worst case with PGD and FGSM the fair table shows: suites or attacks as in gammacaps evaluate. The
-    rest of strong takes three times as long, and broke nothing more where it was tried (docs/decisions.md)."""
+    rest of strong takes twice as long again (docs/decisions.md)."""
     quick: bool = False
     """A cut-down version of everything for 2 cores in half an hour: small networks, few steps, few images."""
     dry_run: bool = False

@@ -8,12 +8,12 @@ CHUNK = 64
 
 
 def possible(distances: Float[Tensor, "n n"], eps: float) -> float:
-    """The largest share of some images that a deterministic classifier can have right at an L-inf radius.
+    """A share of some images that no deterministic classifier can surpass at an L-inf radius.
 
     Two images of different classes at most 2 eps apart have a point within eps of both, where it gives one answer: it
     is wrong on one of the two. So are as many as there are such pairs without a common image. They are paired greedily,
-    those with the fewest partners first: there may be more pairs, so the share is one that can't be surpassed, and
-    need not be one that can be reached. More images give more pairs.
+    those with the fewest partners first: there may be more pairs, so the share need not be one that can be reached.
+    More images give more pairs.
     """
     near = distances <= 2 * eps
     partners = near.sum(dim=1)

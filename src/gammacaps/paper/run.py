@@ -1,6 +1,7 @@
 """Does what a reproduction needs: trains the runs that are missing, measures them, and writes the page."""
 
 import contextlib
+import dataclasses
 import fcntl
 import json
 import subprocess
@@ -17,12 +18,12 @@ from gammacaps.models import load
 from gammacaps.models.stored import read_config
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table
-from gammacaps.paper.expected import radii
+from gammacaps.paper.expected import EPS
 from gammacaps.paper.facts import make_facts
 from gammacaps.paper.measure import attack_strongly, measure
 from gammacaps.paper.page import write_page
 from gammacaps.paper.plan import Planned, chosen, same_training
-from gammacaps.paper.record import Record, path_of, read_record, write_record
+from gammacaps.paper.record import FACTS, Record, path_of, read_record, write_record
 from gammacaps.training.checkpoint import step_of
 from gammacaps.training.config import config_from
 from gammacaps.training.loop import METRICS, resume, train
@@ -45,7 +46,7 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
                 continue
             _say(f"{place}/{len(runs)} {planned.name}: {planned.config.steps:,} steps")
             make(planned, options)
-    if options.page and not any(options.results_folder.glob("*.json")):
+    if options.page and not any(path.name != FACTS for path in options.results_folder.glob("*.json")):
         raise InputError(f"There are no figures in {options.results_folder} yet: make some with gammacaps reproduce.")
     if options.page or not options.runs:
         make_facts(options)
@@ -58,7 +59,8 @@ def make(planned: Planned, options: ReproduceConfig) -> None:
     """Trains a run to each of its moments and measures it there; what is there already is not done again.
 
     What is measured is written at once, the strong attacks radius by radius: a machine may go at any time. A run
-    whose end is measured is never trained again, not for a moment before it either: its weights would be lost.
+    whose end is measured as planned is never trained again, not for a moment before it either: its weights would be
+    lost.
     """
     folder = options.work_folder / planned.name
     ended = measured(planned, options, planned.moments[-1])
@@ -121,8 +123,10 @@ def measured(planned: Planned, options: ReproduceConfig, moment: int) -> bool:
 
 
 def _tells(record: Record, planned: Planned) -> bool:
-    """Whether a record has all radii of the tables."""
-    return all(record.accuracy("pgd", eps) is not None for eps in radii(planned.data))
+    """Whether a record is of the training that is planned, whatever its length, with all radii of the tables."""
+    trained = config_from({"data_dir": None, **record.figures["train"]})
+    same = same_training(dataclasses.replace(trained, steps=planned.config.steps), planned.config)
+    return same and all(record.accuracy("pgd", eps) is not None for eps in EPS)
 
 
 def _path(planned: Planned, options: ReproduceConfig, moment: int) -> Path:

@@ -30,7 +30,8 @@ class TrainConfig:
     model: tuple[str, ...] = ()
     """Further changes to the preset as NAME=VALUE, such as hidden=[64] iterations=2."""
     standardize: bool = False
-    """Start the first convolution as if the images had mean 0 and deviation 1: pale ones are learned sooner."""
+    """Start the first convolution as if the images had mean 0 and deviation 1: pale ones are learned sooner. Of the
+    presets that pad images with zeros (residual, matrix, cnn) the border then stands out."""
     shift: int = 0
     """Move each image at random by up to so many pixels, its edges continued."""
     flip: bool = False

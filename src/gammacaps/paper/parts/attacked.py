@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gammacaps.paper.expected import EPS, expected, radii
+from gammacaps.paper.expected import EPS, expected
 from gammacaps.paper.parts.cells import Found, heading, missing, percent, table
 from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import Record
@@ -23,10 +23,7 @@ def _section(part: str, found: Found) -> str:
     header = ["data", "routing", "steps", "seed", "trained"]
     header += [f"eps {eps:g}: {whose}" for eps in EPS for whose in ("paper", "ours")]
     rows = [_row(found[name], attack) for name in sorted(PARTS[part], key=_order) if name in found]
-    words = (
-        f"{title}. Percent right of the test images, with the 95% interval. On smallNORB ours are at a tenth of these "
-        "radii, which are there of images of deviation 1 (see above)."
-    )
+    words = f"{title}. Percent right of the test images, with the 95% interval."
     return "\n\n".join(text for text in (words, table(header, rows) if rows else "", missing(part, found)) if text)
 
 
@@ -39,6 +36,6 @@ def _order(name: str) -> tuple[int, int, str]:
 def _row(record: Record, attack: str) -> list[str]:
     figures = record.figures
     told = expected()[attack][figures["data"]][figures["rule"]]
-    ours = [percent(record.accuracy(attack, eps)) for eps in radii(figures["data"])]
+    ours = [percent(record.accuracy(attack, eps)) for eps in EPS]
     cells = [cell for n, mine in zip(told, ours, strict=True) for cell in (f"{n:.2f}", mine)]
     return [*heading(record), "under attack" if figures["train"]["robust"] else "clean", *cells]

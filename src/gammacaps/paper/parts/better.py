@@ -7,7 +7,7 @@ from gammacaps.files import read_json
 from gammacaps.models.shipped import FIGURES
 from gammacaps.models.stored import read_config
 from gammacaps.names import SHIPPED, shipped_names
-from gammacaps.paper.expected import expected, radii
+from gammacaps.paper.expected import EPS, expected
 from gammacaps.paper.parts.cells import Found, percent, table
 from gammacaps.paper.plan import DATA
 
@@ -47,7 +47,7 @@ def _rows(name: str) -> list[list[str]]:
         pgd = next((row for row in results["attacks"] if row["attack"] == "pgd" and row["eps"] == eps), None)
         worst = next((row for row in results["worst"] if row["eps"] == eps), None)
         told = expected()["pgd"].get(data)
-        paper = f"{told['sda'][radii(data).index(eps)]:.2f}" if told and eps in radii(data) else "-"
+        paper = f"{told['sda'][EPS.index(eps)]:.2f}" if told and eps in EPS else "-"
         rows.append([*about, f"{eps:g}", paper, _of(pgd), f"**{_of(worst)}**" if worst else "-"])
     return rows
 
