@@ -19,7 +19,7 @@ def test_a_set_on_disk_gives_the_batches_of_the_set_in_memory(tmp_path):
     store_set("fashion-mini", tmp_path / "set")
     on_disk, in_memory = open_set(tmp_path / "set", "train"), load_set("fashion-mini", "train")
     assert isinstance(on_disk, StoredSet)
-    config, cpu = TrainConfig(batch=900, seed=3), torch.device("cpu")
+    config, cpu = TrainConfig(batch=900, seed=3, shift=2, flip=True), torch.device("cpu")
     with contextlib.closing(batches(on_disk, config, slice(100, 500), cpu, 1)) as coming:
         expected = batches(in_memory, config, slice(100, 500), cpu, 1)
         for _ in range(4):  # into the third epoch
