@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import json
 import os
@@ -16,7 +17,7 @@ from gammacaps.errors import InputError
 from gammacaps.models.shipped import run_folder
 from gammacaps.training import loop
 from gammacaps.training.batches import batch_of
-from gammacaps.training.checkpoint import CHECKPOINT, Learner
+from gammacaps.training.checkpoint import CHECKPOINT, Learner, step_of
 from gammacaps.training.config import TrainConfig
 from gammacaps.training.losses import classification_loss, reconstruction_loss
 from gammacaps.training.step import take_step
@@ -251,6 +252,26 @@ def test_minutes_end_training_and_a_config_comes_out_that_goes_in_again(tmp_path
     assert read_config_file(tmp_path / "run" / "config.json") == config
     loop.train(read_config_file(tmp_path / "run" / "config.json"), tmp_path / "again")
     assert weights(tmp_path / "run") == weights(tmp_path / "again")
+
+
+@pytest.mark.parametrize("killed_at", [2, 4])
+def test_a_run_killed_between_its_checkpoint_and_its_weights_loses_nothing(tmp_path, monkeypatch, killed_at):
+    """At its first save and at its last."""
+    loop.train(tiny(steps=4, checkpoint_every=2), tmp_path / "whole")
+    write = loop.write_weights
+
+    def killed(folder, tensors):
+        if step_of(folder) == killed_at:
+            raise KeyboardInterrupt
+        write(folder, tensors)
+
+    monkeypatch.setattr(loop, "write_weights", killed)
+    with pytest.raises(KeyboardInterrupt):
+        loop.train(tiny(steps=4, checkpoint_every=2), tmp_path / "run")
+    monkeypatch.setattr(loop, "write_weights", write)
+    with contextlib.suppress(loop.Finished):
+        loop.resume(tmp_path / "run")
+    assert weights(tmp_path / "run") == weights(tmp_path / "whole")
 
 
 def test_a_broken_checkpoint_and_a_foreign_one_get_one_sentence(tmp_path):

@@ -216,6 +216,7 @@ def _learn(
     total = config.total_steps(len(data.labels))
     limit = None if config.minutes is None else 60 * config.minutes
     if _progress(learner, total, limit) >= 1:
+        processes.first(lambda: write_weights(folder, learner.weights()))  # it may have been killed before
         raise Finished(f"{folder} is finished (step {learner.step}): give more --steps or --minutes to go on.")
     objective, size = Objective(config, model), min(config.batch, len(data.labels))
     sharing = Sharing(objective, size, processes, accumulate=config.accumulate, all_learn=objective.all_learn())
@@ -282,8 +283,9 @@ def _learn(
 
 
 def _save(folder: Path, learner: Learner) -> None:
-    write_weights(folder, learner.weights())
+    """The checkpoint first: killed before the weights are written, a run goes on from it, or has them made up for."""
     write_checkpoint(folder, learner)
+    write_weights(folder, learner.weights())
 
 
 def compile_routing(model: Model, backend: str = "inductor") -> None:
