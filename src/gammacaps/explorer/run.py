@@ -1,5 +1,6 @@
 """`gammacaps explore`: loads the networks, listens, and opens the page."""
 
+import contextlib
 import errno
 import os
 import socket
@@ -39,10 +40,9 @@ def explore(names: Sequence[str], config: ExploreConfig) -> None:
                 ws="none",
             )
         )
-        try:
+        with contextlib.suppress(KeyboardInterrupt):  # which comes or not by when the signal does
             server.run(sockets=[listener])
-        except KeyboardInterrupt:
-            print("The explorer has ended.", file=sys.stderr)
+        print("The explorer has ended.", file=sys.stderr)
 
 
 def listen(host: str, port: int | None) -> socket.socket:
