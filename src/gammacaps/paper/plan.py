@@ -37,7 +37,7 @@ EM: dict[str, Any] = {**CLEAN, "preset": "matrix", "lr": 3e-3, "schedule": "deca
 EM_ROBUST: dict[str, Any] = {**ATTACKED, "preset": "matrix", "batch": 64}
 EM_STEPS = {"standard": 2000, "robust": 200}
 IMAGES = {"em": 2000, "smallnorb": 10000}  # test images, of which smallNORB has 48,600 with both cameras
-# Of the half-hour version.
+# Of the cut-down version.
 QUICK: dict[str, Any] = {"preset": "small", "batch": 32, "attack_steps": 3, "attack_step": 0.15, "eps_ramp": 0.5}
 QUICK_RATE: dict[str, Any] = {"lr": 3e-3, "schedule": "cosine", "ema": 0.9, "log_every": 10}
 QUICK_EM: dict[str, Any] = {"preset": "matrix", "model": ("filters=16", "primary_types=2", "types=[2, 2]")}
