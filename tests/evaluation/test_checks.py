@@ -139,11 +139,13 @@ def test_scale_over_the_batch_is_caught(trained, test_images):
     check = neighbours(over_batch, images)
     assert check.verdict == "fail"
     assert "images beside it" in check.meaning
+
     # Scores without bounds are rounded by their size, and by that of the batch.
-    rounded = lambda images: 50 * trained(images) + 2e-3 * len(images) / 40  # noqa: E731
-    assert neighbours(rounded, images).verdict == "pass"
-    shifted = lambda images: trained(images) + 2e-3 * len(images) / 10  # noqa: E731
-    assert neighbours(shifted, images).verdict == "fail"
+    def scaled(factor, by_batch):
+        return lambda images: factor * trained(images) + by_batch * len(images)
+
+    assert neighbours(scaled(50, 2e-3 / 40), images).verdict == "pass"
+    assert neighbours(scaled(1, 2e-3 / 10), images).verdict == "fail"
 
 
 def test_guessing_is_told():

@@ -16,6 +16,15 @@ def by_words(found):
     return {check.__name__: check(found) for check in CLAIMS}
 
 
+def with_changed(run, changes):
+    """The paper's figures, but for those of one run."""
+    found = as_the_paper_says()
+    attacked = {"pgd": (0.98, 0.93, 0.1)} if "robust" in run or "long" in run else {}
+    changed = record(run, **{**attacked, **changes})
+    found[run] = Record(changed.figures, changed.arrays, found[run].earlier)
+    return found
+
+
 def test_every_claim_holds_where_the_figures_are_the_paper_s_but_the_impossible_one():
     judged = by_words(as_the_paper_says())
     assert {name for name, claim in judged.items() if claim.held is not True} == {"strong_attacks"}
@@ -62,10 +71,7 @@ def test_every_claim_holds_where_the_figures_are_the_paper_s_but_the_impossible_
     ],
 )
 def test_a_claim_falls_by_the_figures_alone(claim, run, changes, words):
-    found = as_the_paper_says()
-    changed = record(run, **{**({"pgd": (0.98, 0.93, 0.1)} if "robust" in run or "long" in run else {}), **changes})
-    found[run] = Record(changed.figures, changed.arrays, found[run].earlier)
-    judged = by_words(found)[claim]
+    judged = by_words(with_changed(run, changes))[claim]
     assert judged.held is False
     assert re.search(words, judged.found)
 
@@ -80,10 +86,7 @@ def test_a_claim_falls_by_the_figures_alone(claim, run, changes, words):
     ],
 )
 def test_a_claim_holds_up_to_the_threshold_that_it_names(claim, run, changes, words):
-    found = as_the_paper_says()
-    changed = record(run, **{**({"pgd": (0.98, 0.93, 0.1)} if "robust" in run or "long" in run else {}), **changes})
-    found[run] = Record(changed.figures, changed.arrays, found[run].earlier)
-    judged = by_words(found)[claim]
+    judged = by_words(with_changed(run, changes))[claim]
     assert judged.held is True
     assert re.search(words, judged.found)
 

@@ -49,7 +49,8 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
     check_fit(model, data)
     named = tuple(stored.get("data", {}).get("class_names", data.class_names))
     if named != tuple(data.class_names) and processes.rank == 0:
-        words = f"the network was trained on {', '.join(named)}, and {data.name} has {', '.join(data.class_names)}"
+        own, others = (", ".join(names[:3]) for names in (named, data.class_names))
+        words = f"the network was trained on {own}, ... and {data.name} has {others}, ..."
         print(f"Note: {words}: the first counts as the first, and so on.", file=sys.stderr)
     data_print = fingerprint(data.images, data.labels)
     if not processes.same(data_print):

@@ -97,9 +97,10 @@ def finished(planned: Planned, options: ReproduceConfig) -> bool:
     the strong attacks must be done too. Without them they could be made up for only by training again.
     """
     path = path_of(options.results_folder, planned.name)
-    if not path.exists() or not _tells(read_record(path), planned):
+    if not path.exists():
         return False
-    if options.steps is not None and read_record(path).steps < planned.moments[-1]:
+    record = read_record(path)
+    if not _tells(record, planned) or (options.steps is not None and record.steps < planned.moments[-1]):
         return False
     return not unattacked(planned, options)
 
