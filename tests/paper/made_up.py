@@ -6,7 +6,7 @@ import numpy as np
 
 from gammacaps.evaluation.interval import wilson
 from gammacaps.paper.config import ReproduceConfig
-from gammacaps.paper.expected import EPS
+from gammacaps.paper.expected import EPS, TENTH
 from gammacaps.paper.plan import plan
 from gammacaps.paper.record import Record
 
@@ -25,11 +25,14 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
     told = {"T": 0.5, "D": 0.4, "D0": 0.2, "clean": 0.9, "pgd": (0.7, 0.5, 0.1), "fgsm": (0.8, 0.6, 0.2)}
     told |= {"worst": (0.6, 0.4, 0.05), "shirts": 0.5, "lengths": 0.8, "tenth": 0.5, "nothing": []}
     told |= {"counts": [], "skipped": [], **changes}
-    attacks = [
-        {"attack": attack, "eps": eps, **share(told[attack][place])}
-        for attack in ("fgsm", "pgd")
-        for place, eps in enumerate(EPS)
-    ]
+    attacks, tenth = (
+        [
+            {"attack": attack, "eps": eps, **share(told[attack][place])}
+            for attack in ("fgsm", "pgd")
+            for place, eps in enumerate(radii)
+        ]
+        for radii in (EPS, TENTH)
+    )
     classes = 5 if planned.data == "smallnorb" else 10
     confusion = np.diag(told["counts"] or [100] * classes).tolist()
     if classes == 10:
@@ -39,9 +42,8 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
     one_class = {"mean": told["D0"], "mean_over_batches_of_100": told["D0"]}
     every = {"mean": told["D"], "mean_over_batches_of_100": told["D"]}
     few = {"classes": [1000 // classes] * classes, "attacks": ["noise", "apgd-t"]}
-    worst = (
-        [{"eps": eps, **share(x), **few} for eps, x in zip(EPS, told["worst"], strict=True)] if planned.worst else []
-    )
+    at = dict(zip(EPS, told["worst"], strict=True))
+    worst = [{"eps": eps, **share(at.get(eps, at[0.1])), **few} for eps, _ in planned.worst]
     lengths = told["lengths"] if isinstance(told["lengths"], list) else [told["lengths"]] * 10
     inputs = [{"activation": length, "scores": [0.1] * 9 + [0.8]} for length in lengths]
     figures = {
@@ -76,6 +78,8 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
         "map": {"unit": "capsule", "D_shuffled": 0.3, "D_alone": 0.1},
         "generated": {"starts": 4, "steps": 5, "class": inputs, "hidden": inputs[:6]},
     }
+    if planned.data == "smallnorb":
+        figures["tenth"] = tenth
     noise = np.random.default_rng(0)
     arrays = {
         "filters": noise.standard_normal((4, 1, 3, 3)).astype(np.float16),

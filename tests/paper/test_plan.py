@@ -30,9 +30,10 @@ def test_the_paper_s_radius_lengths_and_moments():
     runs = plan(WHOLE)
     pale = {name for name, run in runs.items() if run.data == "smallnorb" and run.config.robust}
     assert {run.config.eps for name, run in runs.items() if name not in pale} == {0.3}
-    assert {(runs[name].config.eps, runs[name].config.attack_step) for name in pale} == {(0.1, 0.02)}
+    assert {(runs[name].config.eps, runs[name].config.attack_step) for name in pale} == {(0.03, 0.006)}
+    assert all({0.03, 0.1, 0.3, 0.5} == set(dict(runs[f"smallnorb-{rule}-robust-0"].worst)) for rule in ("sda", "cnn"))
     shorter = plan(ReproduceConfig(steps=2000))
-    assert [shorter[name].config.steps for name in ("mnist-sda-robust-0", "mnist-em-robust-0")] == [2000, 100]
+    assert [shorter[name].config.steps for name in ("mnist-sda-robust-0", "mnist-em-robust-0")] == [2000, 300]
     config = runs["mnist-sda-robust-0"].config
     assert (config.attack_step, config.attack_steps, config.steps) == (0.04, 10, 4000)
     assert runs["fashion-mnist-sda-long-0"].moments == (5000, 15000)

@@ -69,7 +69,7 @@ def test_all_of_it_in_small(options, done, tmp_path, capsys):
     ]
     page = (tmp_path / "reproduction.md").read_text()
     assert "This is the cut-down version" in page
-    assert "| fashionMNIST | SDA | 4 | 0 | under attack | 71.63 |" in page
+    assert "| fashionMNIST | SDA | 4 | 0 | under attack, eps 0.3 | 71.63 |" in page
     assert "Ours after 2 steps" in page
     found = read_records(tmp_path / "reproduction")
     last = found[SDA]

@@ -18,13 +18,15 @@ from gammacaps.explain.maps import activation_map
 from gammacaps.explain.nothing import none_of_the_above
 from gammacaps.explain.reconstruct import reconstruct
 from gammacaps.models import CapsuleModel, GammaCapsNet, MatrixCapsNet, Model, load
+from gammacaps.names import AttackLossName
 from gammacaps.paper.config import ReproduceConfig
-from gammacaps.paper.expected import EPS
-from gammacaps.paper.plan import QUICK_INPUTS, QUICK_SUITE, Planned, limited
+from gammacaps.paper.expected import EPS, TENTH
+from gammacaps.paper.plan import PARTS, QUICK_INPUTS, QUICK_SUITE, Planned, limited
 from gammacaps.report.collect import ON_CPU, ON_GPU
 
 PALE = "smallnorb"  # the paper's figures there do not fit its radii; a tenth of them is measured beside them
-TENTH = tuple(round(eps / 10, 6) for eps in EPS)
+AUTHORS_LOSS: AttackLossName = "ce"  # what PGD makes large in the authors' code
+TENTH_STEP = 0.001
 MAP_IMAGES = 1000  # test images that an activation map draws from
 Arrays = dict[str, np.ndarray]
 
@@ -37,8 +39,11 @@ def measure(run: Path, planned: Planned, options: ReproduceConfig) -> tuple[dict
     common = _common(planned, options, planned.images)
     paper = EvaluateConfig(attacks=("paper",), eps=EPS, checks=False, **common)
     figures: dict[str, Any] = {"results": _small(evaluate_run(run, paper)), "worst": [], "checks": [], "skipped": []}
-    if planned.data == PALE and planned.kind == "standard":
-        tenth = EvaluateConfig(attacks=("pgd",), eps=TENTH, attack_step=0.001, checks=False, **common)
+    if planned.name in PARTS["table2"]:
+        authors = EvaluateConfig(attacks=("pgd",), eps=EPS, attack_loss=AUTHORS_LOSS, checks=False, **common)
+        figures["authors"] = evaluate_run(run, authors)["attacks"]
+    if planned.data == PALE:
+        tenth = EvaluateConfig(attacks=("paper",), eps=TENTH, attack_step=TENTH_STEP, checks=False, **common)
         figures["tenth"] = evaluate_run(run, tenth)["attacks"]
     arrays: Arrays = {}
     model = load(run, device=device)

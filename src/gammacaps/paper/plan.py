@@ -29,13 +29,15 @@ ATTACKED: dict[str, Any] = {
     "lr": 3e-3,
     "schedule": "cosine",
 }
-# smallNORB's images are so pale that at 0.3 they can be turned into one another (see the page), and a network stays at
-# chance at the higher rate.
-NORB: dict[str, Any] = {"eps": 0.1, "attack_step": 0.02, "eps_ramp": 0.5, "lr": 1e-3, "standardize": True}
-# Gritzman's rate and batch. A step of EM costs many of the others, so it gets fewer.
+# What 4,000 steps at 0.3 need to learn shirts and pullovers on fashionMNIST; 15,000 have the time.
+GRADUAL: dict[str, Any] = {"eps_ramp": 0.5}
+# smallNORB's images are so pale that at 0.3 they can be turned into one another, and what is learned at 0.1 does not
+# carry over to the test images' other toys (see the page). A network stays at chance at the higher rate.
+NORB: dict[str, Any] = {"eps": 0.03, "attack_step": 0.006, "eps_ramp": 0.3, "lr": 1e-3, "standardize": True}
+# Gritzman's rate and batch. A step of EM under attack costs many of the others, so it gets fewer.
 EM: dict[str, Any] = {**CLEAN, "preset": "matrix", "lr": 3e-3, "schedule": "decay", "batch": 64}
 EM_ROBUST: dict[str, Any] = {**ATTACKED, "preset": "matrix", "batch": 64}
-EM_STEPS = {"standard": 2000, "robust": 200}
+EM_STEPS = {"standard": 6000, "robust": 600}
 IMAGES = {"em": 2000, "smallnorb": 10000}  # test images, of which smallNORB has 48,600 with both cameras
 # Of the cut-down version.
 QUICK: dict[str, Any] = {"preset": "small", "batch": 32, "attack_steps": 3, "attack_step": 0.15, "eps_ramp": 0.5}
@@ -116,8 +118,8 @@ def _planned(options: ReproduceConfig, data: str, rule: str, kind: str, seed: in
     steps = options.steps or (QUICK_STEPS if options.quick else STEPS)[kind]
     if rule == "em" and not options.quick:
         steps = max(1, steps * EM_STEPS[kind] // STEPS[kind])
-    if data == "smallnorb" and robust:
-        fields = {**fields, **NORB}
+    if robust:
+        fields = {**fields, **{"smallnorb": NORB, SHOWN: GRADUAL if kind == "robust" else {}}.get(data, {})}
     if options.quick:
         fields = {**fields, **QUICK, **QUICK_RATE}
         fields |= QUICK_EM if rule == "em" else {"preset": "cnn"} if rule == "cnn" else {}
@@ -142,7 +144,7 @@ def _worst(
         return ()
     if options.quick:
         return ((trained_at, QUICK_IMAGES),)
-    return ((trained_at, 200),) if rule == "em" else tuple((eps, 1000) for eps in EPS)
+    return ((trained_at, 200),) if rule == "em" else tuple((eps, 1000) for eps in sorted({trained_at, *EPS}))
 
 
 def limited(images: int | None, options: ReproduceConfig) -> int | None:

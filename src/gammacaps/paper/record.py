@@ -37,9 +37,13 @@ class Record:
         return [sum(row) for row in self.figures["results"]["confusion"]]
 
     def accuracy(self, attack: str, eps: float) -> dict[str, Any] | None:
-        """The row of an attack of the paper's at a radius."""
-        rows = self.figures["results"]["attacks"]
+        """The row of an attack of the paper's at a radius, or at a tenth of one where those were measured."""
+        rows = [*self.figures["results"]["attacks"], *self.figures.get("tenth", ())]
         return next((row for row in rows if row["attack"] == attack and row["eps"] == eps), None)
+
+    def by_authors(self, eps: float) -> dict[str, Any] | None:
+        """The row of PGD on the loss of the authors' code, where that was measured."""
+        return next((row for row in self.figures.get("authors", ()) if row["eps"] == eps), None)
 
     def worst(self, eps: float) -> dict[str, Any] | None:
         """The row of the worst case over the suite at a radius."""

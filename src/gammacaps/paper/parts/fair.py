@@ -54,7 +54,7 @@ def _rows(record: Record) -> list[list[str]]:
     train = record.figures["train"]
     attack = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}, batch {train['batch']}"
     rows = []
-    for eps in EPS:
+    for eps in sorted({train["eps"], *EPS}):
         worst = record.worst(eps)
         told = [percent(record.accuracy(name, eps)) for name in ("fgsm", "pgd")]
         told += ["-", "-"] if worst is None else [f"**{percent(worst)}**", f"{worst['images']:,}"]
