@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from made_up import as_the_paper_says, record, share
 
@@ -47,13 +48,14 @@ def test_every_claim_holds_where_the_figures_are_the_paper_s_but_the_impossible_
             "more_robust",
             "mnist-rba-standard-0",
             {"pgd": (0.7, 0.6, 0)},
-            "93.0% against 60.0% and 0.0%, after 4,000, 3,000 and",
+            r"MNIST \(not\): 93.0% against 60.0% and 0.0%, after 4,000, 3,000 and",
         ),
+        ("more_robust", "smallnorb-sda-robust-0", {"pgd": (0.1, 0.05, 0)}, r"smallNORB \(not\): 5.0% against 0.0%"),
         (
             "reaches_paper",
             "mnist-sda-robust-0",
             {"pgd": (0.98, 0.8, 0)},
-            r"80.0%, at most 82.4% \(paper 92.40%\), after 4,000",
+            r"MNIST eps 0.3 \(not\): 80.0%, at most 82.4% \(paper 92.40%\), after 4,000",
         ),
         ("fgsm_weaker", "mnist-sda-robust-1", {"fgsm": (0.1, 0.95, 0.2)}, "at eps 0.1: 10.0% under FGSM"),
         ("exclusive", "mnist-cnn-robust-0", {"worst": (0.3, 0.41, 0.0)}, "SDA 40.0%, RBA 20.0%, CNN 41.0%"),
@@ -107,6 +109,7 @@ def test_a_claim_s_sentence_names_its_thresholds():
     assert "here: more than 5%" in said["shirt"]
     assert "at least 0.99 to two decimals" in said["confident"]
     assert "at least 20% in the worst case" in said["strong_attacks"]
+    assert "more than twice as often as either, and by 5 points" in said["more_robust"]
     assert "95% interval of the longest training does not end below" in said["reaches_paper"]
 
 
@@ -152,6 +155,15 @@ def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG"), picture
 
 
+def test_the_mean_deviation_of_all_capsules_stands_beside_d(tmp_path):
+    found = as_the_paper_says()
+    half = np.array([[0, 0], [255, 0]], dtype=np.uint8)  # one of two capsules is on in one of two images
+    found["mnist-sda-standard-1"].arrays.update(map_shuffled=half, map_alone=0 * half)
+    text = page(found, tmp_path)
+    assert re.search(r"by seed: MNIST 0\.\d\d against 0\.\d\d and 0\.00 against 0\.25; fashionMNIST ", text)
+    assert "D of one class" not in page({}, tmp_path)
+
+
 def test_the_same_figures_give_the_same_page(tmp_path):
     folder = tmp_path / "reproduction"
     for name, one in as_the_paper_says().items():
@@ -183,14 +195,14 @@ def test_smallnorb_is_told_in_pixels_and_in_a_tenth(tmp_path):
     rba = record("smallnorb-rba-standard-0", pgd=(0.001, 0.0, 0.0))
     tenth = rba.figures.pop("tenth")
     text = page(found | {rba.name: rba}, tmp_path)
-    assert "keeps 20.99% under PGD at eps 0.1 in the paper, and 0.1% here. We do not know why." in text
+    assert "keeps 20.99% under PGD at eps 0.1 in the paper, and 0.1% here." in text
     assert "about a tenth in pixels" not in text
     rba.figures["tenth"] = tenth
     text = page(found | {rba.name: rba}, tmp_path)
     assert "at 0.01, 0.03 and 0.05 ours keeps 0.1, 0.0 and 0.0%, where the paper has 20.99, 0.17 and 0.00%" in text
     row = "| smallNORB | SDA | 4,000 | 0 | under attack, eps 0.03 | 64.58 | 98.0 (96.9 to 98.7) | 34.89 | 93.0"
     assert row in text[text.index("smallNORB at a tenth of the radii") : text.index("## Accuracy under FGSM")]
-    assert "PGD-40 leaves more" not in text
+    assert "PGD-40 leaves" not in text
     del found[rba.name]
     assert "**smallNORB's radii.**" not in page(found, tmp_path)
 
@@ -202,8 +214,13 @@ def test_the_authors_loss_stands_beside_ours(tmp_path):
     found[name] = record(name, pgd=(0.98, 0.93, 0.1))
     found[name].figures["authors"] = rows
     text = page(found, tmp_path)
-    assert "PGD-40 leaves more than ours in 1 of 3 cases" in text
-    assert f"`{name}` at eps 0.3 keeps 94.0% and 93.0%, `{name}` at eps 0.5 keeps 5.0% and 10.0%." in text
+    assert "leaves more images right than on ours in 1 of 3 cases" in text
+    assert "under Table 2) and fewer in 1. " in text
+    ends = [
+        f"`{name}` at eps {e} keeps {x}% on theirs and {y}% on ours"
+        for e, x, y in ((0.5, 5.0, 10.0), (0.3, 94.0, 93.0))
+    ]
+    assert f"The two ends: {'; '.join(ends)}." in text
     theirs = text[text.index("the loss of the authors' code, of") : text.index("smallNORB at a tenth of the radii")]
     assert [line for line in theirs.splitlines() if "paper |" not in line and "| MNIST | SDA | 4,000 | 1 |" in line]
     assert "| MNIST | SDA | 4,000 | 0 |" not in theirs

@@ -21,7 +21,7 @@ def margin(scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tens
 
 
 def ce(scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, "B"]:
-    """Cross-entropy of the scores as logits, as the paper's code attacks; weak where scores are lengths."""
+    """Cross-entropy of the scores as logits, as the paper's code attacks."""
     return cross_entropy(scores, labels, reduction="none")
 
 
