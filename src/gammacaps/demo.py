@@ -22,7 +22,8 @@ from gammacaps.models import Model
 from gammacaps.report.config import ReportConfig
 from gammacaps.report.run import report_run
 from gammacaps.training.config import TrainConfig
-from gammacaps.training.loop import METRICS, train
+from gammacaps.training.log import METRICS
+from gammacaps.training.loop import train
 
 EPS = 0.1
 HOW = {"under attack": "under attack", "standard": "on clean images"}

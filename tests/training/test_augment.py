@@ -10,7 +10,7 @@ from gammacaps.errors import InputError
 from gammacaps.training.augment import augmented
 from gammacaps.training.batches import batches
 from gammacaps.training.config import TrainConfig
-from gammacaps.training.loop import new_model
+from gammacaps.training.start import new_model
 
 IMAGES = torch.rand(6, 2, 5, 7, generator=torch.Generator().manual_seed(0))
 WHOLE = slice(0, 6)

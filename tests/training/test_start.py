@@ -5,8 +5,7 @@ import torch
 from gammacaps import create
 from gammacaps.data import DataSet
 from gammacaps.training.config import TrainConfig
-from gammacaps.training.loop import new_model
-from gammacaps.training.start import spread, standardize_first
+from gammacaps.training.start import new_model, spread, standardize_first
 
 
 def pale(count=300):

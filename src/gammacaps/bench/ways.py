@@ -18,6 +18,7 @@ from gammacaps.training import loop
 from gammacaps.training.checkpoint import Learner
 from gammacaps.training.config import TrainConfig
 from gammacaps.training.step import precision, take_step
+from gammacaps.training.ways import compile_routing
 
 Run = Callable[[], tuple[Tensor, ...]]
 Network = TypeVar("Network", bound=nn.Module)
@@ -60,7 +61,7 @@ def network(
 ) -> Run:
     """Scores (B, N) and, where asked for, the margin's gradient of the images (B, C, H, W); weights are frozen."""
     if compile and isinstance(model, MatrixCapsNet):
-        loop.compile_routing(model := copy.deepcopy(model))
+        compile_routing(model := copy.deepcopy(model))
 
     def rate(points: Tensor) -> tuple[Tensor, Tensor]:
         scores = model(points)

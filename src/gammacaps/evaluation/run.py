@@ -21,7 +21,8 @@ from gammacaps.models import Model, load
 from gammacaps.models.stored import read_config
 from gammacaps.processes import ALONE, Processes, joined, own_device
 from gammacaps.training.config import TrainConfig
-from gammacaps.training.loop import METRICS, train
+from gammacaps.training.log import METRICS
+from gammacaps.training.loop import train
 
 EPS = 0.1  # where no run says
 FOLDER = "evaluation"  # in the run's folder: what each attack made of each image

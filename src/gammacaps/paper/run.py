@@ -26,7 +26,8 @@ from gammacaps.paper.plan import Planned, chosen, same_training
 from gammacaps.paper.record import FACTS, Record, path_of, read_record, write_record
 from gammacaps.training.checkpoint import step_of
 from gammacaps.training.config import config_from
-from gammacaps.training.loop import METRICS, resume, train
+from gammacaps.training.log import METRICS
+from gammacaps.training.loop import resume, train
 
 
 def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:

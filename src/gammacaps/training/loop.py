@@ -10,25 +10,20 @@ import functools
 import json
 import signal
 import time
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint as checkpointed
 
-from gammacaps.data import DataSet, StoredSet, open_set
+from gammacaps.data import DataSet, StoredSet
 from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
-from gammacaps.files import append_line, is_run, new_folder, remove_leftovers, write_whole
+from gammacaps.files import append_line, is_run, new_folder, remove_leftovers
 from gammacaps.launch import launch
-from gammacaps.models import GammaCapsNet, MatrixCapsNet, Model, create, load, to_config
+from gammacaps.models import Model, load, to_config
 from gammacaps.models.stored import CONFIG, WEIGHTS, read_config, write_config, write_weights
-from gammacaps.names import VECTOR_PRESETS
-from gammacaps.nn import MatrixCapsules
-from gammacaps.nn.matrix import vote_and_route
 from gammacaps.processes import Processes, joined, own_device
 from gammacaps.training.batches import batches
 from gammacaps.training.checkpoint import (
@@ -39,14 +34,14 @@ from gammacaps.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from gammacaps.training.config import TrainConfig, config_from, model_changes
+from gammacaps.training.config import TrainConfig, config_from
 from gammacaps.training.distribution import Sharing, parts_of
+from gammacaps.training.log import METRICS, add_pictures, board_writer, forget_metrics_after
 from gammacaps.training.progress import Progress
 from gammacaps.training.schedule import learning_rate, radius
-from gammacaps.training.start import standardize_first
+from gammacaps.training.start import describe, new_model, training_data
 from gammacaps.training.step import Objective, take_step
-
-METRICS = "metrics.jsonl"
+from gammacaps.training.ways import compile_routing, recompute_encoder
 
 
 class Interrupted(KeyboardInterrupt):
@@ -76,14 +71,14 @@ def train(
                 return resume(folder, as_json=as_json, processes=together, until=until)
             except Finished:
                 return together.first(lambda: load(folder))
-        data = _data(config, together)
+        data = training_data(config, together)
         model = new_model(config, data)
         # What can't be used is said before a folder is made.
         together.each(lambda: own_device(config.device))
         parts_of(min(config.batch, len(data.labels)), together, config.accumulate)
         if config.tensorboard:
-            _board_writer()
-        described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": _describe(data)}
+            board_writer()
+        described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": describe(data)}
         launched = {"launch": launch().name} if launch().name else {}  # by which a restart knows its own run
 
         def make_folder() -> None:
@@ -129,7 +124,7 @@ def resume(
             accumulate=config.accumulate if accumulate is None else accumulate,
             recompute_encoder=config.recompute_encoder if recompute_encoder is None else recompute_encoder,
         )
-        data = _data(here, together)
+        data = training_data(here, together)
         model = new_model(here, data)
         if json.loads(json.dumps(to_config(model))) != stored["model"]:
             raise InputError(
@@ -141,24 +136,6 @@ def resume(
         return _learn(here, data, model, folder, as_json, together, described, until=until)
 
 
-def _data(config: TrainConfig, processes: Processes) -> DataSet | StoredSet:
-    """The training split, the same in every process, as far as shapes, labels and the pixels of some images tell."""
-    data = processes.each(lambda: open_set(config.data, "train", data_dir=config.data_dir, size=config.size))
-    if processes.count > 1 and not processes.same(_checksums(data)):
-        raise InputError(f"{data.name} is not the same on all machines: give each the same files.")
-    return data
-
-
-def _checksums(data: DataSet | StoredSet) -> tuple[tuple[int, ...], int, int]:
-    """The images' shape, and checksums of all labels and of the pixels of every 97th image."""
-    pixels = 0
-    for start in range(0, len(data.labels), 97 * 100):  # a hundred in memory at once
-        some = data.images[start : start + 97 * 100 : 97]
-        # To bytes, since processors may round a resized image differently.
-        pixels = zlib.crc32((some * 255).round().to(torch.uint8).numpy().tobytes(), pixels)
-    return tuple(data.images.shape), zlib.crc32(data.labels.numpy().tobytes()), pixels
-
-
 def _goes_on(folder: Path, config: TrainConfig) -> bool:
     """Whether this launch has made the run in this folder by the same command, which it now gives again."""
     name = launch().name
@@ -167,24 +144,6 @@ def _goes_on(folder: Path, config: TrainConfig) -> bool:
     stored = read_config(folder)
     same = stored.get("train") == json.loads(json.dumps(dataclasses.asdict(config)))
     return same and stored.get("launch") == name
-
-
-def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:
-    """The network that a configuration names, with the seed's initial weights, for the data's images and classes."""
-    torch.manual_seed(config.seed)
-    routing = {"routing": config.routing} if config.preset in VECTOR_PRESETS else {}
-    changes = model_changes(config)
-    for name in ("image_shape", "classes"):
-        if name in changes:
-            raise InputError(f"{name} follows from the data: leave it out of --model (--size resizes the images).")
-    fitting = {"image_shape": tuple(data.images.shape[1:]), "classes": len(data.class_names)}
-    side = min(data.images.shape[2:])
-    if config.shift >= side:
-        raise InputError(f"A shift of {config.shift} moves images of {side} pixels out of sight: give fewer.")
-    model = create(config.preset, **{**fitting, **routing, **changes})
-    if config.standardize:
-        standardize_first(model, data)
-    return model
 
 
 def _learn(
@@ -222,7 +181,7 @@ def _learn(
     sharing = Sharing(objective, size, processes, accumulate=config.accumulate, all_learn=objective.all_learn())
 
     def prepare() -> None:
-        _forget_metrics_after(folder / METRICS, learner.step)
+        forget_metrics_after(folder / METRICS, learner.step)
         if described is not None:
             write_config(folder, described)
 
@@ -233,7 +192,7 @@ def _learn(
         recompute_encoder(model)
 
     progress = Progress(total, limit, learner.step, as_json=as_json, bar=processes.rank == 0)
-    board = _board_writer()(folder / "tensorboard") if config.tensorboard and processes.rank == 0 else None
+    board = board_writer()(folder / "tensorboard") if config.tensorboard and processes.rank == 0 else None
     before, started = learner.seconds, time.monotonic()
     coming = batches(data, config, sharing.own, device, learner.step)
     with _deterministic(), _stop_on_signal() as asked_to_stop, contextlib.closing(coming):
@@ -268,7 +227,7 @@ def _learn(
                 if save:
                     processes.first(functools.partial(_save, folder, learner))
                     if board is not None:
-                        _add_pictures(board, learner, images[:8], attacked[:8], labels[:8])
+                        add_pictures(board, learner, images[:8], attacked[:8], labels[:8])
                 if stop and _progress(learner, total, limit) < 1:
                     raise Interrupted(
                         f"Stopped at step {learner.step}, and saved; go on with: gammacaps train --resume {folder}"
@@ -286,24 +245,6 @@ def _save(folder: Path, learner: Learner) -> None:
     """The checkpoint first: killed before the weights are written, a run goes on from it, or has them made up for."""
     write_checkpoint(folder, learner)
     write_weights(folder, learner.weights())
-
-
-def compile_routing(model: Model, backend: str = "inductor") -> None:
-    """Compiles EM routing, which has no kernels of its own.
-
-    Only the function is compiled, its weights being arguments: compiled as a module, some versions of torch keep the
-    graph made while an attack had the weights frozen, and the weights then silently stop learning.
-    """
-    if isinstance(model, MatrixCapsNet):
-        compiled = torch.compile(vote_and_route, backend=backend)
-        for layer in model.routed:
-            assert isinstance(layer, MatrixCapsules)
-            layer.vote_and_route = compiled
-
-
-def recompute_encoder(model: Model) -> None:
-    """Keeps only the images for the gradient of the convolutions: what lies between is computed again when needed."""
-    model.encode = functools.partial(checkpointed, model.encode, use_reentrant=False)  # type: ignore[method-assign]
 
 
 def _progress(learner: Learner, total: int | None, limit: float | None) -> float:
@@ -355,45 +296,3 @@ def _refuse_nan(loss: Tensor, learner: Learner, folder: Path) -> None:
     raise InputError(
         f"Training became NaN or infinite by step {learner.step}, and {where}: train again with a lower --lr."
     )
-
-
-def _forget_metrics_after(path: Path, step: int) -> None:
-    """Drops the lines that an interrupted run wrote after its last checkpoint."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_text().splitlines():
-        try:
-            if json.loads(line)["step"] <= step:
-                kept.append(line)
-        except (json.JSONDecodeError, KeyError, TypeError):
-            continue  # half a line
-    write_whole(path, "".join(line + "\n" for line in kept).encode())
-
-
-def _describe(data: DataSet | StoredSet) -> dict[str, Any]:
-    return {
-        "name": data.name,
-        "source": str(data.source),
-        "class_names": list(data.class_names),
-        "train_images": len(data.labels),
-    }
-
-
-def _board_writer() -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise InputError("TensorBoard is not installed: pip install 'gammacaps[tensorboard]'.") from None
-    return SummaryWriter
-
-
-@torch.no_grad()
-def _add_pictures(board: Any, learner: Learner, images: Tensor, attacked: Tensor, labels: Tensor) -> None:
-    """Clean images, attacked ones and reconstructions of the attacked ones, one above the other."""
-    rows = [images, attacked]
-    model = learner.model
-    if isinstance(model, GammaCapsNet) and model.decoder is not None:
-        rows.append(model.reconstruct(model.parse(attacked, couplings=False), labels).float())
-    grid = torch.cat([torch.cat(list(row), dim=-1) for row in rows], dim=-2)[:3]
-    board.add_image("clean, attacked, reconstructed", grid.cpu(), learner.step)

@@ -1,12 +1,64 @@
-"""A first convolution that starts where the data are: it then sees a pale image as it would one of full contrast."""
+"""What a training starts from: its data, and the network with the seed's weights."""
+
+import zlib
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gammacaps.data import DataSet
-from gammacaps.data.dataset import StoredSet
+from gammacaps.data import DataSet, StoredSet, open_set
+from gammacaps.errors import InputError
+from gammacaps.models import Model, create
+from gammacaps.names import VECTOR_PRESETS
+from gammacaps.processes import Processes
+from gammacaps.training.config import TrainConfig, model_changes
 
-IMAGES = 2000  # as many are looked at, from all over the set
+IMAGES = 2000  # as many are looked at for their mean and deviation, from all over the set
+
+
+def training_data(config: TrainConfig, processes: Processes) -> DataSet | StoredSet:
+    """The training split, the same in every process, as far as shapes, labels and the pixels of some images tell."""
+    data = processes.each(lambda: open_set(config.data, "train", data_dir=config.data_dir, size=config.size))
+    if processes.count > 1 and not processes.same(_checksums(data)):
+        raise InputError(f"{data.name} is not the same on all machines: give each the same files.")
+    return data
+
+
+def _checksums(data: DataSet | StoredSet) -> tuple[tuple[int, ...], int, int]:
+    """The images' shape, and checksums of all labels and of the pixels of every 97th image."""
+    pixels = 0
+    for start in range(0, len(data.labels), 97 * 100):  # a hundred in memory at once
+        some = data.images[start : start + 97 * 100 : 97]
+        # To bytes, since processors may round a resized image differently.
+        pixels = zlib.crc32((some * 255).round().to(torch.uint8).numpy().tobytes(), pixels)
+    return tuple(data.images.shape), zlib.crc32(data.labels.numpy().tobytes()), pixels
+
+
+def describe(data: DataSet | StoredSet) -> dict[str, Any]:
+    return {
+        "name": data.name,
+        "source": str(data.source),
+        "class_names": list(data.class_names),
+        "train_images": len(data.labels),
+    }
+
+
+def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:
+    """The network that a configuration names, with the seed's initial weights, for the data's images and classes."""
+    torch.manual_seed(config.seed)
+    routing = {"routing": config.routing} if config.preset in VECTOR_PRESETS else {}
+    changes = model_changes(config)
+    for name in ("image_shape", "classes"):
+        if name in changes:
+            raise InputError(f"{name} follows from the data: leave it out of --model (--size resizes the images).")
+    fitting = {"image_shape": tuple(data.images.shape[1:]), "classes": len(data.class_names)}
+    side = min(data.images.shape[2:])
+    if config.shift >= side:
+        raise InputError(f"A shift of {config.shift} moves images of {side} pixels out of sight: give fewer.")
+    model = create(config.preset, **{**fitting, **routing, **changes})
+    if config.standardize:
+        standardize_first(model, data)
+    return model
 
 
 def standardize_first(model: nn.Module, data: DataSet | StoredSet) -> None:
