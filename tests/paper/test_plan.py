@@ -34,6 +34,9 @@ def test_the_paper_s_radius_lengths_and_moments():
     assert all({0.03, 0.1, 0.3, 0.5} == set(dict(runs[f"smallnorb-{rule}-robust-0"].worst)) for rule in ("sda", "cnn"))
     shorter = plan(ReproduceConfig(steps=2000))
     assert [shorter[name].config.steps for name in ("mnist-sda-robust-0", "mnist-em-robust-0")] == [2000, 300]
+    ramps = {name: runs[name].config.eps_ramp for name in ("mnist-sda-robust-0", "fashion-mnist-sda-long-0")}
+    assert ramps == {"mnist-sda-robust-0": 0.1, "fashion-mnist-sda-long-0": 0.1}
+    assert {runs[f"fashion-mnist-{rule}-robust-0"].config.eps_ramp for rule in ("sda", "rba", "cnn")} == {0.5}
     config = runs["mnist-sda-robust-0"].config
     assert (config.attack_step, config.attack_steps, config.steps) == (0.04, 10, 4000)
     assert runs["fashion-mnist-sda-long-0"].moments == (5000, 15000)

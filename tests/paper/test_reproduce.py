@@ -75,6 +75,9 @@ def test_all_of_it_in_small(options, done, tmp_path, capsys):
     last = found[SDA]
     assert last.earlier[0].steps == 2
     assert last.arrays["generated_hidden"].shape == (6, 1, 28, 28)
+    assert [row["eps"] for row in last.figures["authors"]] == [0.1, 0.3, 0.5]
+    assert {row["loss"] for row in last.figures["authors"]} == {"ce"}
+    assert "authors" not in found[OTHER].figures  # a CNN has no lengths
     for one in found.values():
         assert sum(one.worst(0.3)["classes"]) == one.worst(0.3)["images"] == 20
     sizes = [path.stat().st_size for path in (tmp_path / "reproduction").iterdir() if path.suffix in (".json", ".npz")]

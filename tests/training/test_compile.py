@@ -7,7 +7,7 @@ import torch
 # In a process of its own: the shape checks that tests put around every function can't be compiled.
 SCRIPT = """
 import copy, sys, torch, gammacaps
-from gammacaps.training.ways import compile_routing
+from gammacaps.training.execution import compile_routing
 
 device, backend = sys.argv[1:]
 torch.manual_seed(0)

@@ -17,8 +17,8 @@ from gammacaps.ops import Routed, length, reference, route
 from gammacaps.training import loop
 from gammacaps.training.checkpoint import Learner
 from gammacaps.training.config import TrainConfig
+from gammacaps.training.execution import compile_routing
 from gammacaps.training.step import precision, take_step
-from gammacaps.training.ways import compile_routing
 
 Run = Callable[[], tuple[Tensor, ...]]
 Network = TypeVar("Network", bound=nn.Module)

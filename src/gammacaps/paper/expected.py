@@ -7,7 +7,6 @@ from typing import Any
 
 PATH = Path(__file__).with_name("expected.json")
 EPS = (0.1, 0.3, 0.5)  # the radii of its tables
-TENTH = (0.01, 0.03, 0.05)  # what they would be on smallNORB, were its images scaled to a deviation of 1
 
 
 @functools.cache

@@ -20,13 +20,12 @@ from gammacaps.explain.reconstruct import reconstruct
 from gammacaps.models import CapsuleModel, GammaCapsNet, MatrixCapsNet, Model, load
 from gammacaps.names import AttackLossName
 from gammacaps.paper.config import ReproduceConfig
-from gammacaps.paper.expected import EPS, TENTH
-from gammacaps.paper.plan import PARTS, QUICK_INPUTS, QUICK_SUITE, Planned, limited
+from gammacaps.paper.expected import EPS
+from gammacaps.paper.plan import PALE, PARTS, QUICK_INPUTS, QUICK_SUITE, TENTH, Planned, limited
 from gammacaps.report.collect import ON_CPU, ON_GPU
 
-PALE = "smallnorb"  # the paper's figures there do not fit its radii; a tenth of them is measured beside them
 AUTHORS_LOSS: AttackLossName = "ce"  # what PGD makes large in the authors' code
-TENTH_STEP = 0.001
+TENTH_STEP = 0.001  # a tenth of the paper's
 MAP_IMAGES = 1000  # test images that an activation map draws from
 Arrays = dict[str, np.ndarray]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from gammacaps.errors import InputError
 from gammacaps.files import write_whole
-from gammacaps.paper.claims import Claim, claims
+from gammacaps.paper.claims import claims
+from gammacaps.paper.claims.judge import Claim
 from gammacaps.paper.facts import read_facts
 from gammacaps.paper.notes import notes
 from gammacaps.paper.parts import (
@@ -31,7 +32,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Found, Path], str]]] = {
     "table2": ("Table 2: accuracy under PGD", attacked.pgd_section),
     "fgsm": ("Accuracy under FGSM", attacked.fgsm_section),
     "fair": ("The fair table: all trained under the same attack", fair.section),
-    BEYOND: ("Better networks", better.section),
+    BEYOND: ("Networks that ship", better.section),
     "confusion": ("Table 3: the confusion matrix", confusion.section),
     "features": ("What class capsules look for", features.section),
     "activations": ("Activations by generated inputs", activations.section),

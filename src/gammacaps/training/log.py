@@ -30,6 +30,7 @@ def forget_metrics_after(path: Path, step: int) -> None:
 
 
 def board_writer() -> Any:
+    """TensorBoard's SummaryWriter, which not everyone has installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -36,12 +36,12 @@ from gammacaps.training.checkpoint import (
 )
 from gammacaps.training.config import TrainConfig, config_from
 from gammacaps.training.distribution import Sharing, parts_of
+from gammacaps.training.execution import compile_routing, recompute_encoder
 from gammacaps.training.log import METRICS, add_pictures, board_writer, forget_metrics_after
 from gammacaps.training.progress import Progress
 from gammacaps.training.schedule import learning_rate, radius
 from gammacaps.training.start import describe, new_model, training_data
 from gammacaps.training.step import Objective, take_step
-from gammacaps.training.ways import compile_routing, recompute_encoder
 
 
 class Interrupted(KeyboardInterrupt):

@@ -35,6 +35,7 @@ def _checksums(data: DataSet | StoredSet) -> tuple[tuple[int, ...], int, int]:
 
 
 def describe(data: DataSet | StoredSet) -> dict[str, Any]:
+    """What config.json says of the data."""
     return {
         "name": data.name,
         "source": str(data.source),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.parts.cells import Found, heading, missing, percent, table
+from gammacaps.paper.parts.confusion import right
 from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import Record
 
@@ -13,9 +14,9 @@ HEADER = ["data", "network", "steps", "seed", "trained at", "clean", "eps", "FGS
 
 WORDS = (
     "All trained under attack at the same radius with as many steps of as many images; EM, whose step costs so much "
-    "more, with what the column says. The worst case counts an image as right only if it stands under every attack "
-    "of the suite. FGSM and PGD are on the test images that the table of runs tells, the worst case on so many as its "
-    "column says."
+    "more, with fewer. The worst case counts an image as right only if it stands under every attack of the suite; it "
+    "was measured for the first seed only. FGSM and PGD are on the test images that the table of runs tells, the "
+    "worst case on so many as its column says."
 )
 
 
@@ -31,17 +32,19 @@ def section(found: Found, folder: Path) -> str:
 
 def _unlearned(records: list[Record]) -> str:
     """Which networks have not learned some classes: too short a training for a verdict about the network."""
-    told = []
-    for record in records:
-        results = record.figures["results"]
-        right = [row[label] / max(1, sum(row)) for label, row in enumerate(results["confusion"])]
-        few = [f"{results['class_names'][k]} {share:.0%}" for k, share in enumerate(right) if share < UNLEARNED]
-        if few:
-            told.append(f"`{record.name}` ({', '.join(few)})")
+    told = [f"`{record.name}` ({', '.join(few)})" for record in records if (few := unlearned(record))]
     words = (
-        f"Not learned yet, fewer than {UNLEARNED:.0%} of a class right on clean images, so that a comparison is early: "
+        f"Classes of which fewer than {UNLEARNED:.0%} are right even on clean images, so that the network was trained "
+        "too briefly for a verdict: "
     )
     return words + "; ".join(told) + "." if told else ""
+
+
+def unlearned(record: Record) -> list[str]:
+    """The classes of which next to no clean image is right, with the share that is."""
+    results = record.figures["results"]
+    shares = [right(record, label) for label in range(len(results["confusion"]))]
+    return [f"{results['class_names'][k]} {share:.0%}" for k, share in enumerate(shares) if share < UNLEARNED]
 
 
 def _suite(records: list[Record]) -> str:

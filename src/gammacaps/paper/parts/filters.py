@@ -23,8 +23,8 @@ def section(found: Found, folder: Path) -> str:
             share = record.figures["filters"]["largest_tenth"]
             lines.append(
                 f"Trained {how} ({record.steps:,} steps): the largest tenth of a filter's weights holds {share:.0%} "
-                "of its absolute weight (19% at random, 100% where a tenth does all the work). Orange is positive, "
-                "blue negative."
+                "of its absolute weight (19% for uniform weights, as at the start; 100% where a tenth does all the "
+                "work). Orange is positive, blue negative."
             )
             lines.append(f"![Filters trained {how}]({folder.name}/{picture})")
     return "\n\n".join(text for text in (*lines, missing("filters", found)) if text)

@@ -21,7 +21,8 @@ def section(found: Found, folder: Path) -> str:
         "Images generated to activate each hidden capsule (lambda 1e-5), with its length and the class that it "
         "activates most. A hidden capsule's number means nothing beyond its own run, so the paper's six stand apart: "
         + ", ".join(f"{capsule} {label}" for capsule, label in expected()["hidden"].items())
-        + ". A capsule that is long for an almost black image is one that is active whatever is shown."
+        + ". Where an image is almost black, the class is what the network answers to black: the capsule is long "
+        "without any feature."
     ]
     last = found[name]
     for record in (*last.earlier, last):

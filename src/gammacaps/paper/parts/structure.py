@@ -15,8 +15,9 @@ HEADER = ["data", "routing", "steps", "seed"] + [
 def section(found: Found, folder: Path) -> str:
     rows = [_row(found[name]) for name in PARTS["table1"] if name in found]
     words = (
-        "Trained on clean images. [0] is over class 0 alone. D is the mean over batches of 100, as the paper's; T "
-        "the mean over the routed layers; accuracy in percent with its 95% interval."
+        "Trained on clean images. [0] is over class 0 alone. D is the mean over batches of 100, as the paper's, of the "
+        "hidden layers, EM's over the capsules at all positions; T the mean over the routed layers; accuracy in "
+        "percent with its 95% interval."
     )
     return "\n\n".join(part for part in (words, table(HEADER, rows) if rows else "", missing("table1", found)) if part)
 

@@ -1,0 +1,119 @@
+"""Claims about what is seen inside: shirts, the class for none of the above, generated inputs, filters."""
+
+from collections import Counter
+
+from gammacaps.paper.claims.judge import JUDGED, ON_BOTH, Claim, after, mark, together
+from gammacaps.paper.expected import expected
+from gammacaps.paper.parts.cells import Found
+from gammacaps.paper.parts.confusion import SHIRT, right
+from gammacaps.paper.plan import DATA, PARTS, name_of
+from gammacaps.paper.record import Record
+
+NO_SHIRT, SOME_SHIRTS = 0.01, 0.05  # shares of shirts that count as none, and as learned
+FULL = 0.99  # the length of all of RBA's class capsules in the paper, to two decimals
+SNEAKER = 7
+
+
+def shirt(found: Found) -> Claim:
+    said = (
+        "After 5,000 steps no shirt is right (here: fewer than "
+        f"{NO_SHIRT:.0%}), by 15,000 features of shirts are learned (here, as a stand-in: more than {SOME_SHIRTS:.0%} "
+        "of them are right; Table 3)"
+    )
+    record = found.get(PARTS["confusion"][0])
+    if record is None or not record.earlier:
+        return Claim(said, None)
+    first = record.earlier[0]
+    early, late = right(first, SHIRT), right(record, SHIRT)
+    lengths = [_lengths(one)[SHIRT] for one in (first, record)]
+    paper = expected()["activations"]["rows"][SHIRT]
+    told = (
+        f"{early:.1%} of them are right after {first.steps:,} steps, {late:.1%} after {record.steps:,}; the input that "
+        f"is generated for the class makes its capsule {lengths[0]:.2f} and then {lengths[1]:.2f} long, in the paper "
+        f"{paper[0]:.2f} and {paper[1]:.2f}"
+    )
+    return Claim(said, early < NO_SHIRT and late > SOME_SHIRTS, told)
+
+
+def sneakers(found: Found) -> Claim:
+    said = (
+        "After 15,000 steps the class sneaker stands for none of the above (here: it takes at least half of the images "
+        "that show nothing, in at least two thirds of their kinds)"
+    )
+    record = found.get(PARTS["features"][0])
+    if record is None:
+        return Claim(said, None)
+    nothing = record.figures["nothing"]
+    told = f"after {record.steps:,} steps: {nothing['meaning'].rstrip('.')}"
+    return Claim(said, SNEAKER in nothing["classes"], told)
+
+
+def careful(found: Found) -> Claim:
+    said = (
+        "By inputs generated for them SDA's class capsules become shorter than RBA's (activations; here: each of them)"
+    )
+    sda, rba = (found.get(name) for name in PARTS["activations"])
+    if sda is None or rba is None:
+        return Claim(said, None)
+    shorter = [mine < theirs for mine, theirs in zip(_lengths(sda), _lengths(rba), strict=True)]
+    told = (
+        f"SDA's are {_span(sda)} long {after(sda)}, RBA's {_span(rba)} {after(rba)}; {sum(shorter)} of {len(shorter)} "
+        "of SDA's are shorter"
+    )
+    return Claim(said, all(shorter), told)
+
+
+def certain(found: Found) -> Claim:
+    said = f"By inputs generated for them RBA's class capsules all reach {FULL:g}, to two decimals (activations)"
+    rba = found.get(PARTS["activations"][1])
+    if rba is None:
+        return Claim(said, None)
+    told = f"they are {_span(rba)} long {after(rba)}, in the paper after 15,000"
+    return Claim(said, round(min(_lengths(rba)), 2) >= FULL, told)
+
+
+def hidden_classes(found: Found) -> Claim:
+    paper = expected()["hidden"]
+    said = (
+        f"Hidden capsules stand for things that can be named (the paper names {len(paper)}, each of another class; "
+        f"here: the inputs generated for hidden capsules activate {len(paper)} different classes most, or more)"
+    )
+    record = found.get(PARTS["hidden"][0])
+    if record is None:
+        return Claim(said, None)
+    names = record.figures["results"]["class_names"]
+    scores = [one["scores"] for one in record.figures["generated"]["hidden"]]
+    classes = Counter(names[max(range(len(row)), key=row.__getitem__)] for row in scores)
+    counts = ", ".join(f"{name} by {count}" for name, count in classes.most_common())
+    return Claim(said, len(classes) >= len(paper), f"{after(record)}, of {len(scores)} capsules: {counts}")
+
+
+def concentrated(found: Found) -> Claim:
+    said = (
+        f"Under attack SDA's first filters become more concentrated than without, {ON_BOTH}, and so do a CNN's "
+        "(filters; here: the largest tenth of a filter's weights holds more of its absolute weight than in SDA's of "
+        "clean training)"
+    )
+    cells: list[str] = []
+    held: list[bool | None] = []
+    for data in DATA:
+        kinds = (("sda", "robust"), ("cnn", "robust"), ("sda", "standard"))
+        runs = [found.get(name_of(data, rule, kind)) for rule, kind in kinds]
+        sda, cnn, clean = (None if run is None else run.figures["filters"]["largest_tenth"] for run in runs)
+        if sda is None or cnn is None or clean is None:
+            held += [None] * (data in JUDGED)
+            continue
+        here = min(sda, cnn) > clean
+        held += [here] * (data in JUDGED)
+        title = f"{DATA[data]}{mark(here)}" if data in JUDGED else f"{DATA[data]}, not judged, trained at a smaller eps"
+        cells.append(f"{title}: SDA {sda:.1%} and the CNN {cnn:.1%} under attack, SDA {clean:.1%} on clean images")
+    return Claim(said, together(held), "; ".join(cells) if any(one is not None for one in held) else "")
+
+
+def _lengths(record: Record) -> list[float]:
+    return [one["activation"] for one in record.figures["generated"]["class"]]
+
+
+def _span(record: Record) -> str:
+    lengths = _lengths(record)
+    return f"{min(lengths):.2f} to {max(lengths):.2f}"
