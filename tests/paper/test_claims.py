@@ -14,7 +14,7 @@ LONG = "fashion-mnist-sda-long-0"
 
 
 def by_words(found):
-    return {check.__name__: check(found) for check in CLAIMS}
+    return {check.__name__: check(found) for check in CLAIMS.values()}
 
 
 def with_changed(run, changes):

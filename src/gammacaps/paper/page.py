@@ -78,14 +78,14 @@ def page(found: Found, folder: Path, facts: dict[str, Any] | None = None, *, qui
     return "\n\n".join(parts) + "\n"
 
 
-def verdicts(judged: list[Claim]) -> list[str]:
+def verdicts(judged: dict[str, Claim]) -> list[str]:
     """The claims by what became of them."""
     parts = []
     for title, held in (("What held", True), ("What did not hold", False), ("Not run yet", None)):
-        mine = [claim for claim in judged if claim.held is held]
+        mine = {name: claim for name, claim in judged.items() if claim.held is held}
         if mine:
-            lines = [f"- {claim.said}" + (f": {claim.found}." if claim.found else ".") for claim in mine]
-            parts += [f"## {title}", "\n".join(lines)]
+            told = {name: ": ".join(filter(None, (claim.said, claim.found))) for name, claim in mine.items()}
+            parts += [f"## {title}", "\n".join(f"- **{name}.** {words}." for name, words in told.items())]
     return parts
 
 

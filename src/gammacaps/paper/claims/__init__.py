@@ -22,28 +22,28 @@ from gammacaps.paper.claims.structure import (
 )
 from gammacaps.paper.parts.cells import Found
 
-CLAIMS: tuple[Callable[[Found], Claim], ...] = (
-    near_paper,
-    tree,
-    follows_input,
-    rivals_do_not_follow,
-    similar_accuracy,
-    em_less_accurate,
-    more_robust,
-    reaches_paper,
-    fgsm_weaker,
-    strong_attacks,
-    above_cnn,
-    exclusive,
-    shirt,
-    sneakers,
-    careful,
-    certain,
-    hidden_classes,
-    concentrated,
-)
+CLAIMS: dict[str, Callable[[Found], Claim]] = {
+    "T near the paper's": near_paper,
+    "T of SDA above EM's": tree,
+    "SDA's capsules follow the input": follows_input,
+    "RBA's and EM's do not": rivals_do_not_follow,
+    "RBA and SDA equally accurate": similar_accuracy,
+    "EM less accurate": em_less_accurate,
+    "More robust than rivals trained without attack": more_robust,
+    "As robust as the paper's": reaches_paper,
+    "FGSM weaker than PGD": fgsm_weaker,
+    "20% under strong attacks": strong_attacks,
+    "Above a CNN under strong attacks": above_cnn,
+    "Robust by gamma-capsules alone": exclusive,
+    "Shirts learned late": shirt,
+    "Sneaker for none of the above": sneakers,
+    "SDA less certain than RBA": careful,
+    "RBA certain of every class": certain,
+    "Hidden capsules that can be named": hidden_classes,
+    "Filters concentrated by attack": concentrated,
+}
 
 
-def claims(found: Found) -> list[Claim]:
-    """All that the page opens with, in the paper's order."""
-    return [check(found) for check in CLAIMS]
+def claims(found: Found) -> dict[str, Claim]:
+    """All that the page opens with, in the paper's order, by a title."""
+    return {title: check(found) for title, check in CLAIMS.items()}
