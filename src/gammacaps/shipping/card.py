@@ -28,10 +28,14 @@ DATA_LICENCES = {
     "mnist": "MNIST (CC BY-SA 3.0)",
     "fashion-mnist": "fashionMNIST (Zalando SE, MIT)",
     "fashion-mini": "a sample of fashionMNIST (Zalando SE, MIT)",
-    "smallnorb": "smallNORB (for research only; LeCun, Huang and Bottou, CVPR 2004), scaled to 28 x 28",
+    "smallnorb": "smallNORB, scaled to 28 x 28 pixels (for research only; LeCun, Huang and Bottou, CVPR 2004),",
 }
 TOLD = ["preset", "robust", "eps", "attack_step", "attack_steps", "eps_ramp", "batch", "lr", "schedule", "ema"]
 LICENCE = "## Licence\n\nApache-2.0, as the package. This card is generated from the figures of these very weights."
+RESEARCH = (
+    " That is as far as it is ours to license: smallNORB, which it learned from, is for research and may not be sold."
+)
+COPY = " The images are a copy of 48 x 48 pixels of ones that had once been JPEG-compressed."  # smallnorb48-...
 
 
 def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
@@ -84,7 +88,7 @@ def words(
         _audited(audit),
         _recipe(name, stored, results),
         _use(name, stored),
-        LICENCE,
+        LICENCE + (RESEARCH if stored["data"]["name"] == "smallnorb" else ""),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -115,7 +119,8 @@ def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> s
 
 def _figures_table(results: dict[str, Any]) -> str:
     images = f"{results['data']['images']:,} test images of {results['data']['name']}"
-    lines = [f"## Figures\n\nOn {images}, measured with the weights as they are shipped.\n"]
+    copy = COPY if Path(results["data"]["source"]).name.startswith("smallnorb48") else ""
+    lines = [f"## Figures\n\nOn {images}, measured with the weights as they are shipped.{copy}\n"]
     lines += ["| | right | 95% interval |", "| --- | --- | --- |", _row("clean", results["clean"])]
     lines += [_row(title(row), row) for row in shown(results["attacks"])]
     lines += [_row(f"**worst case** eps {row['eps']:g}", row) for row in results["worst"]]
