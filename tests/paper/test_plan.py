@@ -86,6 +86,7 @@ def test_the_cost_is_told_before():
     assert "mnist-sda-robust-0" in text
     assert text.count("done") == 1
     assert f"{len(runs)} runs, " in text
+    assert cost_table(runs, {run.name for run in runs}).endswith(f"{len(runs)} runs, all done.")
     paper = TrainConfig(preset="paper", steps=15000)
     assert 6 * 60 < seconds(paper) < 10 * 60  # measured: 30 ms a step
     assert seconds(TrainConfig(preset="paper", steps=15000, robust=False)) < seconds(paper) / 5

@@ -8,7 +8,7 @@ from gammacaps.training.config import TrainConfig
 # Milliseconds on one H200: of a pass with the image's gradient at batch 128, and of a step beside its attack. Those
 # of the paper's network were measured (docs/engine.md), the others are estimates.
 PASS_MS = {"paper": 0.7, "cnn": 0.3, "matrix": 20.0, "small": 0.2}
-STEP_MS = {"paper": 4.0, "cnn": 2.0, "matrix": 60.0, "small": 2.0}
+STEP_MS = {"paper": 4.0, "cnn": 2.0, "matrix": 15.0, "small": 2.0}
 
 
 def seconds(config: TrainConfig) -> float:
@@ -29,8 +29,9 @@ def cost_table(runs: Sequence[Planned], done: Collection[str], *, quick: bool = 
         cost = "done" if run.name in done else _words(seconds(run.config))
         moments = ", ".join(f"{m:,}" for m in run.moments)
         lines.append(f"{run.name:<32}{run.config.steps:>8,}{attack:>8}  {moments:<16}{cost}")
-    left = sum(seconds(run.config) for run in runs if run.name not in done)
-    lines.append(f"{len(runs)} runs, {_words(left)} of training left; measuring each takes minutes more.")
+    left = [seconds(run.config) for run in runs if run.name not in done]
+    more = f"{_words(sum(left))} of training left; measuring each takes minutes more" if left else "all done"
+    lines.append(f"{len(runs)} runs, {more}.")
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ from gammacaps.training.config import TrainConfig
 DATA = {"mnist": "MNIST", "fashion-mnist": "fashionMNIST", "smallnorb": "smallNORB"}
 RULES = {"rba": "RBA", "em": "EM", "sda": "SDA", "cnn": "CNN"}
 PALE = "smallnorb"  # whose pixels deviate so little that the paper's radii are measured in a tenth too
-TENTH = (0.01, 0.03, 0.05)
+TENTH = (0.01, 0.03, 0.05)  # what they are where each image is scaled to a deviation of 1
 SHOWN = "fashion-mnist"  # the data whose capsules the paper looks at
 STEPS = {"standard": 3000, "robust": 4000, "long": 15000}
 MOMENT = 5000  # the paper's first look into a network that it trains for 15,000 steps
