@@ -20,7 +20,7 @@ def share(accuracy: float, images: int = 1000) -> dict[str, Any]:
 
 
 def row(attack: str, eps: float, accuracy: float) -> dict[str, Any]:
-    return {"attack": attack, "eps": eps, **share(accuracy)}
+    return {"attack": attack, "eps": eps, "step": eps / 10, **share(accuracy)}
 
 
 def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:

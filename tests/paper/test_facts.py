@@ -83,3 +83,9 @@ def test_without_the_data_there_are_no_facts(tmp_path, monkeypatch):
     monkeypatch.setattr(facts, "find", lambda name, data_dir: None)
     facts.make_facts(ReproduceConfig(results=tmp_path / "reproduction"))
     assert facts.read_facts(tmp_path / "reproduction") is None
+
+
+@pytest.mark.parametrize("other", ["{}", "[]", '{"data": 3, "em_T": {}}', '{"data": {"mnist": {}}, "em_T": {}}'])
+def test_facts_of_another_kind_are_none(tmp_path, other):
+    (tmp_path / "facts.json").write_text(other)
+    assert facts.read_facts(tmp_path) is None

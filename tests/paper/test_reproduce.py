@@ -14,7 +14,7 @@ from gammacaps.models import load
 from gammacaps.paper import measure, run
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.plan import Planned
-from gammacaps.paper.record import FORMAT, read_records
+from gammacaps.paper.record import path_of, read_records, write_record
 from gammacaps.training.config import TrainConfig
 
 TINY = {"data": "fashion-mini", "device": "cpu", "batch": 16, "attack_steps": 1, "steps": 4, "log_every": 1}
@@ -174,11 +174,26 @@ def test_strong_attacks_are_added_only_to_the_figures_of_the_very_weights(option
     assert again() == ([], [])
 
 
+def test_an_interruption_names_the_run_and_the_way_on(options, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt("go on with: gammacaps train --resume")
+
+    monkeypatch.setattr(run, "make", stopped)
+    with pytest.raises(KeyboardInterrupt, match=f"^Stopped at {SDA}. What was made is kept: the same command goes on"):
+        run.reproduce(("all",), options)
+
+
+def test_the_page_s_command_is_of_the_same_folder(options, made_up, capsys):
+    run.reproduce(("all",), dataclasses.replace(options, runs=(SDA,)))
+    told = capsys.readouterr().out
+    assert f"gammacaps reproduce --page --quick --results {options.results}\n" in told
+
+
 def test_runs_of_another_length_are_made_anew_where_asked(options, tmp_path):
     folder = options.results_folder
     folder.mkdir()
-    figures = {**record(OTHER).figures, "train": TRAINED, "format": FORMAT, "steps": 3, "total": 3}
-    (folder / f"{OTHER}.json").write_text(json.dumps(figures))
+    figures = {**record(OTHER).figures, "train": TRAINED, "steps": 3, "total": 3}
+    write_record(path_of(folder, OTHER), figures, {})
     assert run.finished(PLAN[1], options)  # no length was asked for
     longer = ReproduceConfig(quick=True, results=folder, steps=4)
     assert not run.finished(PLAN[1], longer)
@@ -187,14 +202,12 @@ def test_runs_of_another_length_are_made_anew_where_asked(options, tmp_path):
 def test_a_run_that_lacks_a_radius_of_the_tables_is_made_anew(options):
     folder = options.results_folder
     folder.mkdir()
-    figures = {**record(OTHER).figures, "train": TRAINED, "format": FORMAT, "total": 4}
-    (folder / f"{OTHER}.json").write_text(json.dumps(figures))
+    figures = {**record(OTHER).figures, "train": TRAINED, "total": 4}
+    write_record(path_of(folder, OTHER), figures, {})
     assert run.finished(PLAN[1], options)
     assert run.measured(PLAN[1], options, 4)
     attacks = [row for row in figures["results"]["attacks"] if row["eps"] != 0.5]
-    (folder / f"{OTHER}.json").write_text(
-        json.dumps({**figures, "results": {**figures["results"], "attacks": attacks}})
-    )
+    write_record(path_of(folder, OTHER), {**figures, "results": {**figures["results"], "attacks": attacks}}, {})
     assert not run.finished(PLAN[1], options)
     assert not run.measured(PLAN[1], options, 4)
 
@@ -202,8 +215,8 @@ def test_a_run_that_lacks_a_radius_of_the_tables_is_made_anew(options):
 def test_figures_of_another_training_are_not_taken_for_the_planned_one(options):
     folder = options.results_folder
     folder.mkdir()
-    figures = {**record(OTHER).figures, "train": {**TRAINED, "lr": 0.5}, "format": FORMAT, "total": 4}
-    (folder / f"{OTHER}.json").write_text(json.dumps(figures))
+    figures = {**record(OTHER).figures, "train": {**TRAINED, "lr": 0.5}, "total": 4}
+    write_record(path_of(folder, OTHER), figures, {})
     assert not run.finished(PLAN[1], options)
     assert not run.measured(PLAN[1], options, 4)
 

@@ -134,3 +134,14 @@ def test_figures_of_another_kind_are_refused(tmp_path):
     (tmp_path / "mnist-sda-robust-0.json").write_text("{}")
     with pytest.raises(InputError, match="holds no figures of a run that this version knows: delete it"):
         read_records(tmp_path)
+
+
+@pytest.mark.parametrize("broken", [b"", b"PK\x03\x04 half a file", b"nothing of the kind", None])
+def test_broken_arrays_are_one_sentence(tmp_path, broken):
+    name = "mnist-sda-robust-0"
+    one = record(name)
+    write_record(path_of(tmp_path, name), one.figures, one.arrays)
+    beside = tmp_path / f"{name}.npz"
+    beside.unlink() if broken is None else beside.write_bytes(broken)
+    with pytest.raises(InputError, match=rf"{name}.npz is missing or broken .*: delete {name}.json beside it"):
+        read_records(tmp_path)

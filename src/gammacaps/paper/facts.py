@@ -43,7 +43,13 @@ def make_facts(options: ReproduceConfig) -> None:
 
 
 def read_facts(folder: Path) -> dict[str, Any] | None:
-    return read_json(folder / FACTS) if (folder / FACTS).exists() else None
+    """What was worked out before; None where there is nothing, or something else."""
+    if not (folder / FACTS).exists():
+        return None
+    found = read_json(folder / FACTS)
+    parts = [found.get(name) for name in ("data", "em_T")] if isinstance(found, dict) else [None]
+    known = all(isinstance(part, dict) for part in parts) and {*found["data"]} == {*DATA}
+    return found if known else None
 
 
 def em_T(options: ReproduceConfig) -> dict[str, float]:

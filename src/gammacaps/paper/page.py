@@ -110,10 +110,10 @@ def runs_table(found: Found, folder: str) -> str:
     rows = []
     for name, record in found.items():
         figures, train, machine = record.figures, record.figures["train"], record.figures["machine"]
-        attack = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}"
+        attack = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}, ramp {train['eps_ramp']:g}"
         row = [f"[{name}]({folder}/{name}.json)", f"{record.steps:,}", str(figures["seed"])]
         row += [f"{figures['results']['data']['images']:,}", f"{train['lr']:g} {train['schedule']}"]
-        row += [attack if train["robust"] else "none"]
+        row += [(attack if train["robust"] else "none") + ", standardized start" * train.get("standardize", False)]
         row += [f"{figures[key] / 60:.1f} min" for key in ("train_seconds", "measure_seconds")]
         row += [f"{machine['device_name']}, torch {machine['torch']}", figures["commit"] or machine["gammacaps"]]
         rows.append(row)

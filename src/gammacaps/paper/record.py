@@ -2,6 +2,7 @@
 
 import io
 import json
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,11 +70,15 @@ def read_record(path: Path) -> Record:
     figures = read_json(path)
     if not isinstance(figures, dict) or figures.get("format") != FORMAT or "results" not in figures:
         raise InputError(f"{path} holds no figures of a run that this version knows: delete it, and it is made anew.")
-    arrays: dict[str, np.ndarray] = {}
-    if path.with_suffix(".npz").exists():
-        with np.load(path.with_suffix(".npz"), allow_pickle=False) as file:
-            arrays = dict(file)
-    return Record(figures, arrays)
+    beside = path.with_suffix(".npz")
+    try:
+        with np.load(io.BytesIO(beside.read_bytes()), allow_pickle=False) as file:
+            return Record(figures, dict(file))
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"{beside} is missing or broken ({type(error).__name__}): delete {path.name} beside it, and both are made "
+            "anew."
+        ) from None
 
 
 def read_records(folder: Path) -> dict[str, Record]:

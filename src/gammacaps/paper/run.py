@@ -46,14 +46,19 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
                 _say(f"{place}/{len(runs)} {planned.name}: left to the process that is at it.")
                 continue
             _say(f"{place}/{len(runs)} {planned.name}: {planned.config.steps:,} steps")
-            make(planned, options)
+            try:
+                make(planned, options)
+            except KeyboardInterrupt:
+                words = f"Stopped at {planned.name}. What was made is kept: the same command goes on from there."
+                raise KeyboardInterrupt(words) from None
     if options.page and not any(path.name != FACTS for path in options.results_folder.glob("*.json")):
         raise InputError(f"There are no figures in {options.results_folder} yet: make some with gammacaps reproduce.")
     if options.page or not options.runs:
         make_facts(options)
         print(f"Written to {write_page(options.results_folder, quick=options.quick)}.")
     else:
-        print("Make the page of all figures with: gammacaps reproduce --page")
+        where = f" --results {options.results}" if options.results else ""
+        print(f"Make the page of all figures with: gammacaps reproduce --page{' --quick' * options.quick}{where}")
 
 
 def make(planned: Planned, options: ReproduceConfig) -> None:

@@ -26,7 +26,7 @@ CLAIMS: dict[str, Callable[[Found], Claim]] = {
     "T near the paper's": near_paper,
     "T of SDA above EM's": tree,
     "SDA's capsules follow the input": follows_input,
-    "RBA's and EM's do not": rivals_do_not_follow,
+    "RBA's and EM's capsules do not follow it": rivals_do_not_follow,
     "RBA and SDA equally accurate": similar_accuracy,
     "EM less accurate": em_less_accurate,
     "More robust than rivals trained without attack": more_robust,

@@ -6,7 +6,7 @@ from gammacaps.paper.claims.judge import JUDGED, ON_BOTH, Claim, after, mark, to
 from gammacaps.paper.expected import expected
 from gammacaps.paper.parts.cells import Found
 from gammacaps.paper.parts.confusion import SHIRT, right
-from gammacaps.paper.plan import DATA, PARTS, name_of
+from gammacaps.paper.plan import DATA, PARTS, RULES, name_of
 from gammacaps.paper.record import Record
 
 NO_SHIRT, SOME_SHIRTS = 0.01, 0.05  # shares of shirts that count as none, and as learned
@@ -81,11 +81,13 @@ def hidden_classes(found: Found) -> Claim:
     record = found.get(PARTS["hidden"][0])
     if record is None:
         return Claim(said, None)
-    names = record.figures["results"]["class_names"]
-    scores = [one["scores"] for one in record.figures["generated"]["hidden"]]
-    classes = Counter(names[max(range(len(row)), key=row.__getitem__)] for row in scores)
+    classes = _classes(record)
     counts = ", ".join(f"{name} by {count}" for name, count in classes.most_common())
-    return Claim(said, len(classes) >= len(paper), f"{after(record)}, of {len(scores)} capsules: {counts}")
+    told = f"{len(classes)} {after(record)} ({counts})"
+    rba = found.get(PARTS["activations"][1])
+    others = [*record.earlier, *([rba] if rba is not None else [])]
+    told += "".join(f", {len(_classes(one))} {after(one)} ({RULES[one.figures['rule']]})" for one in others)
+    return Claim(said, len(classes) >= len(paper), told)
 
 
 def concentrated(found: Found) -> Claim:
@@ -106,8 +108,16 @@ def concentrated(found: Found) -> Claim:
         here = min(sda, cnn) > clean
         held += [here] * (data in JUDGED)
         title = f"{DATA[data]}{mark(here)}" if data in JUDGED else f"{DATA[data]}, not judged, trained at a smaller eps"
-        cells.append(f"{title}: SDA {sda:.1%} and the CNN {cnn:.1%} under attack, SDA {clean:.1%} on clean images")
+        how = [after(run) for run in (runs[0], runs[2]) if run is not None]
+        cells.append(f"{title}: SDA {sda:.1%} and the CNN {cnn:.1%} {how[0]}, SDA {clean:.1%} {how[1]}")
     return Claim(said, together(held), "; ".join(cells) if any(one is not None for one in held) else "")
+
+
+def _classes(record: Record) -> Counter[str]:
+    """How many hidden capsules' generated inputs activate each class most."""
+    names = record.figures["results"]["class_names"]
+    scores = [one["scores"] for one in record.figures["generated"]["hidden"]]
+    return Counter(names[max(range(len(row)), key=row.__getitem__)] for row in scores)
 
 
 def _lengths(record: Record) -> list[float]:

@@ -26,7 +26,8 @@ def section(found: Found, folder: Path) -> str:
     words = (
         f"Images generated to activate each class capsule, from noise, by the paper's Algorithm 2 ({made['starts']} "
         f"starts, {made['steps']} steps, mean of the best {min(5, made['starts'])}, no price on brightness), with "
-        "the length that each reaches. The decoder's row is what the reconstruction network makes of the test images."
+        "the length that each reaches; a small one may be the search's failure, for it starts from noise. The "
+        "decoder's row is what the reconstruction network makes of the test images."
     )
     lines = [words, f"![Generated inputs]({folder.name}/features.png)"]
     lines += [f"After {r.steps:,} steps ({r.name}): {r.figures['nothing']['meaning']}" for r in records]
