@@ -93,7 +93,8 @@ def test_smallnorb_is_told_in_pixels_and_in_a_tenth(tmp_path):
     assert "about a tenth in pixels" not in text
     rba.figures["tenth"] = tenth
     text = page(found | {rba.name: rba}, tmp_path)
-    assert "at 0.01, 0.03 and 0.05 ours keeps 75.0, 45.0 and 35.0%, where the paper has 20.99, 0.17 and 0.00%" in text
+    assert "at 0.01, 0.03 and 0.05 ours keeps 75.0, 45.0 and 35.0% (40 steps of 0.001, 0.003 and 0.005), " in text
+    assert "where the paper has 20.99, 0.17 and 0.00% at ten times that." in text
     row = "| smallNORB | SDA | 4,000 | 0 | under attack, eps 0.03 | 64.58 | 75.0 (72.2 to 77.6) | 34.89 | 45.0"
     assert row in text[text.index("smallNORB at a tenth of the radii") : text.index("## Accuracy under FGSM")]
     assert "PGD-40 leaves" not in text

@@ -54,7 +54,8 @@ def _units(found: Found) -> str:
     ours = _listed([f"{100 * row['accuracy']:.1f}" for row in tenth])
     return words + (
         " If each image had been scaled to a deviation of 1, as Hinton, Sabour and Frosst (2018) do, the paper's radii "
-        f"would be about a tenth in pixels: at {_listed(TENTH)} ours keeps {ours}%, where the paper has "
+        f"would be about a tenth in pixels: at {_listed(TENTH)} ours keeps {ours}% (40 steps of "
+        f"{_listed(sorted({row['step'] for row in tenth}))}), where the paper has "
         f"{told[0]:.2f}, {told[1]:.2f} and {told[2]:.2f}% at ten times that. We do not know which scale the paper's "
         f"figures are on. Ours are trained under attack at {TENTH[1]:g}, and measured at the paper's radii and at a "
         "tenth of them."
