@@ -153,8 +153,7 @@ def test_the_floor_is_counted_from_operations():
 
 def test_engine_and_formulas_give_the_exact_answers(monkeypatch):
     # A graph that runs the step anew, float32, a batch that needs filling up.
-    graph = lambda step, x: types.SimpleNamespace(replay=step)  # noqa: E731
-    monkeypatch.setattr(ways, "captured", graph)
+    monkeypatch.setattr(ways, "captured", lambda step, x: types.SimpleNamespace(replay=step))
     monkeypatch.setattr(ways, "BATCHES", 2)
     whole = ways.FastAttack
     monkeypatch.setattr(ways, "FastAttack", lambda model, batch, _, *rest: whole(model, batch, torch.float32, *rest))

@@ -159,10 +159,8 @@ def _attack(found: Found) -> str:
     ]
     if not pairs:
         return words
-    fewer, more = (
-        sum(a["interval"][1] < b["interval"][0] for a, b in both)
-        for both in (((theirs, ours) for theirs, ours, _ in pairs), ((ours, theirs) for theirs, ours, _ in pairs))
-    )
+    fewer = sum(theirs["interval"][1] < ours["interval"][0] for theirs, ours, _ in pairs)
+    more = sum(ours["interval"][1] < theirs["interval"][0] for theirs, ours, _ in pairs)
     theirs, ours, where = min(pairs, key=lambda pair: pair[0]["accuracy"] - pair[1]["accuracy"])
     return words + (
         f" On their loss, from a random start too, PGD-40 leaves clearly fewer images right than on ours in {fewer} of "
@@ -174,7 +172,7 @@ def _attack(found: Found) -> str:
 
 
 def _data(found: Found) -> str:
-    sources = {r.figures["results"]["data"]["source"] for r in found.values() if r.figures["data"] == "smallnorb"}
+    sources = {r.figures["results"]["data"]["source"] for r in found.values() if r.figures["data"] == PALE}
     if not any(name.startswith("smallnorb48") for name in sources):
         return ""
     return (

@@ -107,7 +107,11 @@ def attack(
     loss: str | AttackLoss = config.attack_loss
     if clean is not None:
         before = clean.detach()
-        loss = lambda scores, _: divergence(model.loss, before, scores)  # noqa: E731
+
+        def away(scores: Tensor, _: Tensor) -> Tensor:
+            return divergence(model.loss, before, scores)
+
+        loss = away
     noise = draw_noise(config, images, step, len(images)) if noise is None else noise
     start = images + (2 * noise - 1) * eps
     return pgd(model, images, labels, eps=eps, step=size, steps=config.attack_steps, loss=loss, start=start)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gammacaps.paper.claims.judge import JUDGED, ON_BOTH, Claim, longest, mark, on_each, together
+from gammacaps.paper.claims.judge import JUDGED, ON_BOTH, Claim, longest, mark, on_each, together, verdict
 from gammacaps.paper.expected import EPS, expected
 from gammacaps.paper.parts.cells import Found
 from gammacaps.paper.parts.fair import unlearned
@@ -38,7 +38,7 @@ def more_robust(found: Found) -> Claim:
             cells.append(f"{DATA[data]}{mark(here)}: {told}")
         else:
             cells.append(f"{DATA[data]}, not judged, trained and measured at eps {eps:g}: {told}")
-    return Claim(said, together(held), "; ".join(cells) if any(one is not None for one in held) else "")
+    return verdict(said, held, cells)
 
 
 def reaches_paper(found: Found) -> Claim:

@@ -43,8 +43,12 @@ def on_each(
         here, words = judge(*records)
         held.append(here)
         cells.append(f"{DATA[data]}{mark(here)}: {words}")
-    told = "; ".join(cells) if any(one is not None for one in held) else ""
-    return Claim(said, together(held), told)
+    return verdict(said, held, cells)
+
+
+def verdict(said: str, held: Sequence[bool | None], cells: Sequence[str]) -> Claim:
+    """A claim from what each data set says of it; nothing is told where none was run."""
+    return Claim(said, together(held), "; ".join(cells) if any(one is not None for one in held) else "")
 
 
 def together(held: Sequence[bool | None]) -> bool | None:

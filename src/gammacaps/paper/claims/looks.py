@@ -2,10 +2,11 @@
 
 from collections import Counter
 
-from gammacaps.paper.claims.judge import JUDGED, ON_BOTH, Claim, after, mark, together
+from gammacaps.paper.claims.judge import JUDGED, ON_BOTH, Claim, after, mark, verdict
 from gammacaps.paper.expected import expected
 from gammacaps.paper.parts.cells import Found
 from gammacaps.paper.parts.confusion import SHIRT, right
+from gammacaps.paper.parts.hidden import strongest
 from gammacaps.paper.plan import DATA, PARTS, RULES, name_of
 from gammacaps.paper.record import Record
 
@@ -110,14 +111,14 @@ def concentrated(found: Found) -> Claim:
         title = f"{DATA[data]}{mark(here)}" if data in JUDGED else f"{DATA[data]}, not judged, trained at a smaller eps"
         how = [after(run) for run in (runs[0], runs[2]) if run is not None]
         cells.append(f"{title}: SDA {sda:.1%} and the CNN {cnn:.1%} {how[0]}, SDA {clean:.1%} {how[1]}")
-    return Claim(said, together(held), "; ".join(cells) if any(one is not None for one in held) else "")
+    return verdict(said, held, cells)
 
 
 def _classes(record: Record) -> Counter[str]:
     """How many hidden capsules' generated inputs activate each class most."""
     names = record.figures["results"]["class_names"]
     scores = [one["scores"] for one in record.figures["generated"]["hidden"]]
-    return Counter(names[max(range(len(row)), key=row.__getitem__)] for row in scores)
+    return Counter(names[strongest(row)] for row in scores)
 
 
 def _lengths(record: Record) -> list[float]:

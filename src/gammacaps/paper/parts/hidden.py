@@ -37,7 +37,7 @@ def _picture(record: Record) -> bytes:
     names = record.figures["results"]["class_names"]
     images = as_images(record.arrays["generated_hidden"])
     told = [
-        f"{place}: {one['activation']:.2f} {names[_strongest(one['scores'])]}"
+        f"{place}: {one['activation']:.2f} {names[strongest(one['scores'])]}"
         for place, one in enumerate(record.figures["generated"]["hidden"])
     ]
     places = range(0, len(images), COLUMNS)
@@ -49,11 +49,12 @@ def _rows(record: Record) -> list[list[str]]:
     rows = []
     for place, one in enumerate(record.figures["generated"]["hidden"]):
         active = [names[k] for k, length in enumerate(one["scores"]) if length > ACTIVE]
-        best = _strongest(one["scores"])
+        best = strongest(one["scores"])
         told = f"{names[best]} ({one['scores'][best]:.2f})"
         rows.append([str(place), f"{one['activation']:.2f}", told, ", ".join(active) or "none"])
     return rows
 
 
-def _strongest(scores: list[float]) -> int:
+def strongest(scores: list[float]) -> int:
+    """The class whose capsule is longest."""
     return max(range(len(scores)), key=lambda k: scores[k])
