@@ -3,6 +3,7 @@ import pytest
 import torch
 from independent import em as loops
 
+import gammacaps
 from gammacaps.nn import MatrixCapsules, MatrixLayer
 from gammacaps.ops.em import em_route, parents_of, receptive_fields
 
@@ -83,3 +84,19 @@ def test_em_routing_stays_finite_for_identical_votes_and_absent_children():
     sum(t.sum() for t in routed).backward()
     for tensor in (*routed, votes.grad, activations.grad):
         assert torch.isfinite(tensor).all()
+
+
+def test_gradients_are_the_same_each_time_with_several_threads():
+    """A child stands in several windows, whose gradients are added up in one order."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        found = set()
+        for _ in range(12):
+            torch.manual_seed(0)
+            model = gammacaps.create("matrix", filters=8, primary_types=2, types=(3, 3))
+            model(torch.rand(16, 1, 28, 28, generator=torch.Generator().manual_seed(1))).sum().backward()
+            found.add(b"".join(p.grad.numpy().tobytes() for p in model.parameters()))
+    finally:
+        torch.set_num_threads(threads)
+    assert len(found) == 1

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from gammacaps.errors import InputError
 from gammacaps.nn.vector import wide
-from gammacaps.ops.em import EMRouted, em_route, parents_of, receptive_fields
+from gammacaps.ops.em import EMRouted, em_route, gathered, parents_of, receptive_fields
 
 
 class MatrixLayer(NamedTuple):
@@ -50,7 +50,7 @@ def vote_and_route(
     """
     # K J 4 4; shared weights are repeated over the places, the type running fastest.
     weight = weight.repeat(fields.shape[1] // len(weight), 1, 1, 1)
-    seen = poses[:, fields].unflatten(-1, (4, 4))  # B L K 4 4
+    seen = gathered(poses, fields).unflatten(-1, (4, 4))  # B L K 4 4
     votes = torch.einsum("blkpq,kjqr->blkjpr", seen, weight).flatten(-2)  # B L K J 16
     if places is not None:
         votes = votes + places.to(votes).unsqueeze(1)

@@ -27,6 +27,13 @@ def receptive_fields(height: int, width: int, types: int, kernel: int, stride: i
     return windows.permute(0, 1, 3, 4, 2).flatten(2).flatten(0, 1)
 
 
+def gathered(values: Float[Tensor, "B n *rest"], index: Int[Tensor, "*at"]) -> Float[Tensor, "B ..."]:
+    """values[:, index]; on a CPU in a way whose gradient is the same each time with several threads too."""
+    if values.is_cuda:
+        return values[:, index]
+    return values.index_select(1, index.flatten()).unflatten(1, index.shape)
+
+
 def parents_of(children: Int[Tensor, "L K"], count: int, types: int) -> Int[Tensor, "n"]:
     """How many parents (positions times types) each child has; 0 for a child outside every field."""
     return torch.bincount(children.flatten(), minlength=count) * types
@@ -51,7 +58,7 @@ def em_route(
     parents = parents_of(children, count, J) if parents is None else parents
     share = 1 / parents[children].to(votes.dtype)  # L K
     R = share.unsqueeze(-1).expand(votes.shape[:4])  # B L K J
-    weight = activations[:, children].unsqueeze(-1)  # B L K 1
+    weight = gathered(activations, children).unsqueeze(-1)  # B L K 1
     for k in range(iterations):
         inverse_temperature = final_lambda * (1 - 0.95 ** (k + 1))
         # R is multiplied by the child's activation and not normalised over its parents again: it would cancel.
@@ -104,6 +111,6 @@ def softmax_over_parents(
     highest = flat.detach().amax(dim=-1)  # B LK
     peak = highest.new_full((flat.shape[0], count), -torch.inf)  # B n
     peak = peak.scatter_reduce(1, index.expand(flat.shape[0], -1), highest, "amax")
-    weights = (flat - peak[:, index].unsqueeze(-1)).exp()  # B LK J
+    weights = (flat - gathered(peak, index).unsqueeze(-1)).exp()  # B LK J
     total = weights.new_zeros(flat.shape[0], count).index_add(1, index, weights.sum(dim=-1))
-    return (weights / total[:, index].unsqueeze(-1)).view_as(logits)
+    return (weights / gathered(total, index).unsqueeze(-1)).view_as(logits)
