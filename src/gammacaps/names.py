@@ -10,6 +10,7 @@ EncoderName = Literal["convolution", "residual"]
 PresetName = Literal["paper", "small", "residual", "matrix", "cnn"]
 VECTOR_PRESETS = ("paper", "small", "residual")  # those whose routing rule can be chosen
 AttackLossName = Literal["margin", "ce", "ce-log", "dlr"]
+LossName = Literal["own", "ce-log"]
 Schedule = Literal["constant", "cosine", "decay"]
 SHIPPED = Path(__file__).parent / "models" / "weights"  # networks that come with the package
 

@@ -1,5 +1,6 @@
 """The plan: every part's runs exist, are alike where they are compared, and can be chosen."""
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -55,6 +56,17 @@ def test_what_the_fair_table_compares_is_trained_alike(data):
     first = [r for r in runs.values() if r.data == data and r.kind == "robust" and r.config.seed == 0]
     assert {r.rule for r in first} == {"sda", "rba", "cnn", "em"}
     assert all(r.config.eps in dict(r.worst) for r in first)
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("rule", ["sda", "rba", "cnn"])
+def test_the_runs_on_cross_entropy_differ_in_the_loss_alone(data, rule):
+    runs = plan(WHOLE)
+    margin, entropy = runs[f"{data}-{rule}-robust-0"].config, runs[f"{data}-{rule}-entropy-0"].config
+    assert (margin.loss, margin.attack_loss) == ("own", "margin")
+    assert (entropy.loss, entropy.attack_loss) == (("own", "ce") if rule == "cnn" else ("ce-log", "ce-log"))
+    assert same_training(replace(entropy, loss=margin.loss, attack_loss=margin.attack_loss), margin)
+    assert set(dict(runs[f"{data}-{rule}-entropy-0"].worst)) == {margin.eps}
 
 
 def test_parts_runs_and_lengths_can_be_chosen():

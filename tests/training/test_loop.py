@@ -186,7 +186,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk):
             "robust": True,
             "attack_steps": 1,
         },
-        {"routing": "rba", "schedule": "decay"},
+        {"routing": "rba", "schedule": "decay", "loss": "ce-log"},
         {"schedule": "constant", "reconstruction": 0.0, "eps_ramp": 0.0, "robust": True, "attack_steps": 1},
     ],
 )
@@ -216,6 +216,17 @@ def test_the_reconstruction_s_target_is_the_clean_image(monkeypatch):
     assert torch.equal(seen[0], images)
     assert not torch.equal(attacked, images)
     assert (attacked - images).abs().max() <= 0.2
+
+
+@pytest.mark.parametrize(("chosen", "made_small"), [("own", "margin"), ("ce-log", "ce-log")])
+def test_a_step_makes_the_chosen_loss_small(chosen, made_small):
+    config = tiny(robust=False, loss=chosen)
+    learner, data = learner_of(config)
+    images, labels = data.images[:8], data.labels[:8]
+    before = classification_loss(made_small, learner.model(images), labels, 0)
+    losses, _, _ = take_step(config, learner, images, labels, 0.5)
+    assert losses["classification"].item() == pytest.approx(before.item())
+    assert classification_loss(made_small, learner.model(images), labels, 0) < before
 
 
 def test_the_running_mean_of_the_weights():

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from independent import scores as loops
@@ -38,7 +40,18 @@ def test_reconstruction_is_summed_over_pixels():
     assert reconstruction_loss(images + 0.5, images).item() == pytest.approx(9 * 0.25)
 
 
-@pytest.mark.parametrize("name", ["margin", "spread", "cross-entropy"])
+def test_ce_log_is_the_surprise_at_the_true_share_of_the_lengths():
+    lengths, labels = torch.tensor([[0.6, 0.2, 0.2], [0.1, 0.1, 0.8]], dtype=torch.float64), torch.tensor([0, 1])
+    expected = -(math.log(0.6) + math.log(0.1)) / 2
+    assert classification_loss("ce-log", lengths, labels, 0).item() == pytest.approx(expected)
+    halved = classification_loss("ce-log", lengths / 2, labels, 0)
+    assert halved.item() == pytest.approx(expected)
+    lost = torch.zeros(1, 3, requires_grad=True)  # no capsule is there: finite all the same
+    classification_loss("ce-log", lost, torch.tensor([1]), 0).backward()
+    assert torch.isfinite(lost.grad).all()
+
+
+@pytest.mark.parametrize("name", ["margin", "spread", "cross-entropy", "ce-log"])
 def test_divergence_is_zero_for_equal_scores_and_positive_otherwise(name):
     clean, attacked = torch.rand(4, 6), torch.rand(4, 6)
     assert divergence(name, clean, clean).tolist() == pytest.approx([0] * 4, abs=1e-6)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gammacaps.errors import InputError, check_choice
-from gammacaps.names import VECTOR_PRESETS, AttackLossName, PresetName, RoutingRule, Schedule
+from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, RoutingRule, Schedule
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class TrainConfig:
     """Move each image at random by up to so many pixels, its edges continued."""
     flip: bool = False
     """Mirror half of the images, left to right: for things, not for digits."""
+    loss: LossName = "own"
+    """What training makes small: the network's own (margin loss of capsules, spread loss of matrix capsules,
+    cross-entropy of a CNN), or (ce-log, for capsules) the cross-entropy of lengths as shares of their sum."""
     robust: bool = True
     """Train under attack, or (--no-robust) on clean images."""
     eps: float = 0.3
@@ -98,6 +101,8 @@ class TrainConfig:
         if self.routing != "sda" and self.preset not in VECTOR_PRESETS:
             several = ", ".join(VECTOR_PRESETS)
             raise InputError(f"routing {self.routing} is for the presets {several}, not {self.preset}: leave it out.")
+        if self.loss == "ce-log" and self.preset == "cnn":
+            raise InputError("loss ce-log takes lengths, but the scores of a cnn are logits: leave it out.")
         _check("lr", self.lr > 0, "more than 0", self)
         _check("eps_ramp", 0 <= self.eps_ramp <= 1, "from 0 to 1", self)
         _check("ema", 0 <= self.ema < 1, "from 0 to less than 1", self)

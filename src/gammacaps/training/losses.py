@@ -4,7 +4,7 @@ import math
 
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import cross_entropy, one_hot, relu
+from torch.nn.functional import cross_entropy, nll_loss, one_hot, relu
 
 
 def margin_loss(lengths: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, ""]:
@@ -30,11 +30,13 @@ def spread_margin(step: int) -> float:
 def classification_loss(
     name: str, scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"], step: int
 ) -> Float[Tensor, ""]:
-    """The loss that a network's `loss` attribute names."""
+    """The loss that a network's `loss` attribute names, or that was chosen in its place."""
     if name == "margin":
         return margin_loss(scores, labels)
     if name == "spread":
         return spread_loss(scores, labels, spread_margin(step))
+    if name == "ce-log":
+        return nll_loss(log_probabilities(name, scores), labels)
     return cross_entropy(scores, labels)
 
 

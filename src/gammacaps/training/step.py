@@ -66,7 +66,8 @@ class Objective(nn.Module):
         self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float
     ) -> tuple[dict[str, Tensor], Tensor]:
         """The loss and what it consists of, the accuracy (under attack), and the (attacked) images."""
-        config, model, name = self.config, self.model, self.model.loss
+        config, model = self.config, self.model
+        name = model.loss if config.loss == "own" else config.loss
         clean = None
         with precision(images.device):
             if config.trades and config.robust:

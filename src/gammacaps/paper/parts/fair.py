@@ -57,6 +57,7 @@ def _suite(records: list[Record]) -> str:
 def _rows(record: Record) -> list[list[str]]:
     train = record.figures["train"]
     attack = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}, batch {train['batch']}"
+    attack += ", on cross-entropy" * (record.figures["kind"] == "entropy")
     rows = []
     for eps in sorted({train["eps"], *EPS}):
         worst = record.worst(eps)
