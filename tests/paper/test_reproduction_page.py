@@ -7,7 +7,7 @@ import pytest
 from made_up import as_the_paper_says, changed, record
 
 from gammacaps.errors import InputError
-from gammacaps.paper.claims import claims
+from gammacaps.paper.claims import CLAIMS, claims
 from gammacaps.paper.page import SECTIONS, page, write_page
 from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import path_of, read_records, write_record
@@ -16,8 +16,9 @@ from gammacaps.paper.record import path_of, read_records, write_record
 def test_without_runs_nothing_is_claimed(tmp_path):
     assert all(claim.held is None and not claim.found for claim in claims({}).values())
     text = page({}, tmp_path)
-    assert "## What held" not in text
-    assert "## What did not hold" not in text
+    assert "### Held" not in text
+    assert "### Did not hold" not in text
+    assert f"0 held on every data set that they are about, 0 did not; {len(CLAIMS)} can't be told" in text
     for title, _ in (SECTIONS[part] for part in PARTS):
         assert re.search(rf"## {title}\n.*?Not run yet: `", text, re.DOTALL)
     assert "The bound at eps 0.5" not in text
@@ -40,11 +41,28 @@ def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
     assert "copy of 48 x 48" in text
     fair = text[text.index("## The fair table") : text.index("## Networks that ship")]
     assert "| MNIST | EM | 600 | 0 | eps 0.3, 10 x 0.04, batch 64 |" in fair
+    assert "| MNIST | RBA | 4,000 | 0 | eps 0.3, 10 x 0.04, batch 128, on cross-entropy |" in fair
     assert "**40.0 (" in fair
     assert "names them: noise, apgd-t." in fair
     assert "Not in the worst case" not in fair
     for picture in re.findall(r"\]\([^/)]+/([\w.-]+\.png)\)", text):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG"), picture
+
+
+def test_the_page_opens_with_what_held_on_which_data(tmp_path):
+    other = changed("smallnorb-sda-standard-1", T=0.53)
+    text = page(as_the_paper_says() | {other.name: other}, tmp_path)
+    assert f"{len(CLAIMS) - 1} held on every data set that they are about, 1 did not." in text
+    rows = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", text[: text.index("### Held")], re.MULTILINE))
+    assert rows["claim"] == "MNIST | fashionMNIST | smallNORB"
+    assert rows["T near the paper's"] == "held | held | did not"
+    assert rows["As robust as the paper's"] == "held | held | -"
+    assert rows["20% under strong attacks"] == "held | - | -"
+    assert set(rows) - {"claim", "---"} == set(CLAIMS)
+    told = text[text.index("### Did not hold") : text.index("## Read this beside")]
+    assert re.search(
+        r"^- \*\*T near the paper's\.\*\* .*:\n(  - .*\n){2}  - smallNORB \(not\): SDA 0.47 and 0.53", told, re.M
+    )
 
 
 def test_the_mean_deviation_of_all_capsules_stands_beside_d(tmp_path):

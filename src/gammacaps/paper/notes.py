@@ -5,12 +5,12 @@ from typing import Any
 from gammacaps.paper.claims.attacked import bound
 from gammacaps.paper.expected import EPS, expected
 from gammacaps.paper.parts.cells import Found
-from gammacaps.paper.plan import DATA, PALE, RULES, TENTH, name_of
+from gammacaps.paper.plan import ALIKE, DATA, JUDGED, PALE, RULES, TENTH, name_of
 
 
 def notes(found: Found, facts: dict[str, Any] | None) -> str:
     lines = [_bound(found), _units(found), *((_possible(facts), _em(facts)) if facts else ()), _dynamic(found)]
-    lines += [_unequal(found), _attack(found), _training(found), _data(found)]
+    lines += [_unequal(found), _attack(found), _loss(found), _training(found), _data(found)]
     return "\n\n".join(line for line in lines if line)
 
 
@@ -168,6 +168,36 @@ def _attack(found: Found) -> str:
         f"Table 2; clearly: the 95% intervals do not meet). The largest difference: {where} keeps "
         f"{100 * theirs['accuracy']:.1f}% on theirs and {100 * ours['accuracy']:.1f}% on ours. Ours were trained on "
         "the margin, so PGD on the margin is what they know; the worst case of the fair table has other losses too."
+    )
+
+
+def _loss(found: Found) -> str:
+    """What becomes of the fair table's networks where they learn from cross-entropy, and are attacked on it."""
+    told, clearly = [], []
+    for data in JUDGED:
+        cells = []
+        for rule in ALIKE:
+            pair = [found.get(name_of(data, rule, kind)) for kind in ("robust", "entropy")]
+            there = [record.worst(record.figures["train"]["eps"]) for record in pair if record is not None]
+            rows = [row for row in there if row is not None]
+            if len(rows) < len(pair):
+                continue
+            before, after = rows
+            cells.append(f"{RULES[rule]} {100 * before['accuracy']:.1f} and {100 * after['accuracy']:.1f}%")
+            if before["interval"][1] < after["interval"][0] or after["interval"][1] < before["interval"][0]:
+                clearly.append(f"{RULES[rule]}'s on {DATA[data]}")
+        told += [f"{DATA[data]}: {', '.join(cells)}"] if cells else []
+    if not told:
+        return ""
+    return (
+        "**The loss.** A margin loss has no gradient left once its margin is reached. In the worst case at the radius "
+        "of training, with each network's own loss under PGD on the margin, and with cross-entropy under PGD on "
+        f"cross-entropy: {'; '.join(told)}. "
+        + (
+            f"Clearly different (the 95% intervals do not meet): {', '.join(clearly)}."
+            if clearly
+            else "None is clearly different."
+        )
     )
 
 

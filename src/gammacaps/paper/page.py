@@ -23,7 +23,7 @@ from gammacaps.paper.parts import (
     structure,
 )
 from gammacaps.paper.parts.cells import Found, table
-from gammacaps.paper.plan import PARTS
+from gammacaps.paper.plan import DATA, PARTS
 from gammacaps.paper.record import read_records
 
 BEYOND = "better"  # the one section that needs no run of the plan
@@ -78,15 +78,34 @@ def page(found: Found, folder: Path, facts: dict[str, Any] | None = None, *, qui
     return "\n\n".join(parts) + "\n"
 
 
+WORDS = {True: "held", False: "did not", None: "not run yet"}
+
+
 def verdicts(judged: dict[str, Claim]) -> list[str]:
-    """The claims by what became of them."""
-    parts = []
-    for title, held in (("What held", True), ("What did not hold", False), ("Not run yet", None)):
-        mine = {name: claim for name, claim in judged.items() if claim.held is held}
-        if mine:
-            told = {name: ": ".join(filter(None, (claim.said, claim.found))) for name, claim in mine.items()}
-            parts += [f"## {title}", "\n".join(f"- **{name}.** {words}." for name, words in told.items())]
+    """The claims in a table by data set, then each with its figures, by what became of it."""
+    became = [claim.held for claim in judged.values()]
+    left = f"; {became.count(None)} can't be told before more is run" if None in became else ""
+    about = (
+        f"Of the paper's {len(judged)} claims {became.count(True)} held on every data set that they are about, "
+        f"{became.count(False)} did not{left}. In the table - stands where a claim is not about a data set, or where "
+        "ours are not trained at the paper's radius."
+    )
+    rows = [[name, *(_word(claim, data) for data in DATA)] for name, claim in judged.items()]
+    parts = ["## What held", about, table(["claim", *DATA.values()], rows)]
+    for title, held in (("Held", True), ("Did not hold", False), ("Not run yet", None)):
+        mine = [_told(name, claim) for name, claim in judged.items() if claim.held is held]
+        parts += [f"### {title}", "\n".join(mine)] if mine else []
     return parts
+
+
+def _word(claim: Claim, data: str) -> str:
+    return WORDS[claim.on[data]] if data in claim.on else "-"
+
+
+def _told(name: str, claim: Claim) -> str:
+    """A claim as an item of a list, with what was found as items under it."""
+    end = ":" if claim.found else "."
+    return "\n".join([f"- **{name}.** {claim.said}{end}", *(f"  - {words}" for words in claim.found)])
 
 
 RUNS = (

@@ -1,13 +1,12 @@
 """What a claim is, and how it is judged on several data sets."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gammacaps.paper.parts.cells import Found
-from gammacaps.paper.plan import DATA, PALE, name_of
+from gammacaps.paper.plan import DATA, JUDGED, name_of
 from gammacaps.paper.record import Record
 
-JUDGED = tuple(data for data in DATA if data != PALE)  # under attack ours are not trained at the paper's radius there
 ON_BOTH = "on " + " and ".join(DATA[data] for data in JUDGED)
 Run = str | tuple[str, int]  # a rule of the first seed, or a rule and its seed
 
@@ -18,7 +17,8 @@ class Claim:
 
     said: str
     held: bool | None
-    found: str = ""
+    found: tuple[str, ...] = ()  # one sentence for each data set or network
+    on: Mapping[str, bool | None] = field(default_factory=dict)  # whether it held on each data set that it is about
 
 
 def on_each(
@@ -32,30 +32,35 @@ def on_each(
 ) -> Claim:
     """A claim about runs of one kind of training that must hold on each of these data sets."""
     cells: list[str] = []
-    held: list[bool | None] = []
+    held: dict[str, bool | None] = {}
     for data in on:
         named = [(run, 0) if isinstance(run, str) else run for run in runs]
         records = [found.get(name_of(data, rule, kind, seed)) for rule, seed in named]
         if any(record is None for record in records):
-            held.append(None)
+            held[data] = None
             cells.append(f"{DATA[data]}: not run yet")
             continue
         here, words = judge(*records)
-        held.append(here)
+        held[data] = here
         cells.append(f"{DATA[data]}{mark(here)}: {words}")
     return verdict(said, held, cells)
 
 
-def verdict(said: str, held: Sequence[bool | None], cells: Sequence[str]) -> Claim:
+def on_one(said: str, data: str, held: bool | None, *cells: str) -> Claim:
+    """A claim about one data set."""
+    return Claim(said, held, cells, {data: held})
+
+
+def verdict(said: str, held: Mapping[str, bool | None], cells: Sequence[str]) -> Claim:
     """A claim from what each data set says of it; nothing is told where none was run."""
-    return Claim(said, together(held), "; ".join(cells) if any(one is not None for one in held) else "")
+    told = tuple(cells) if any(one is not None for one in held.values()) else ()
+    return Claim(said, together(held.values()), told, held)
 
 
-def together(held: Sequence[bool | None]) -> bool | None:
+def together(held: Iterable[bool | None]) -> bool | None:
     """Whether all hold: one that does not decides, and where none does, one that was not run leaves it open."""
-    if any(one is False for one in held):
-        return False
-    return None if any(one is None for one in held) else True
+    seen = set(held)
+    return False if False in seen else None if None in seen else True
 
 
 def mark(held: bool) -> str:

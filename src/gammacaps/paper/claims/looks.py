@@ -2,12 +2,12 @@
 
 from collections import Counter
 
-from gammacaps.paper.claims.judge import JUDGED, ON_BOTH, Claim, after, mark, verdict
+from gammacaps.paper.claims.judge import ON_BOTH, Claim, after, mark, on_one, verdict
 from gammacaps.paper.expected import expected
 from gammacaps.paper.parts.cells import Found
 from gammacaps.paper.parts.confusion import SHIRT, right
 from gammacaps.paper.parts.hidden import strongest
-from gammacaps.paper.plan import DATA, PARTS, RULES, name_of
+from gammacaps.paper.plan import DATA, JUDGED, PARTS, RULES, SHOWN, name_of
 from gammacaps.paper.record import Record
 
 NO_SHIRT, SOME_SHIRTS = 0.01, 0.05  # shares of shirts that count as none, and as learned
@@ -23,7 +23,7 @@ def shirt(found: Found) -> Claim:
     )
     record = found.get(PARTS["confusion"][0])
     if record is None or not record.earlier:
-        return Claim(said, None)
+        return on_one(said, SHOWN, None)
     first = record.earlier[0]
     early, late = right(first, SHIRT), right(record, SHIRT)
     lengths = [_lengths(one)[SHIRT] for one in (first, record)]
@@ -33,7 +33,7 @@ def shirt(found: Found) -> Claim:
         f"is generated for the class makes its capsule {lengths[0]:.2f} and then {lengths[1]:.2f} long, in the paper "
         f"{paper[0]:.2f} and {paper[1]:.2f}"
     )
-    return Claim(said, early < NO_SHIRT and late > SOME_SHIRTS, told)
+    return on_one(said, SHOWN, early < NO_SHIRT and late > SOME_SHIRTS, told)
 
 
 def sneakers(found: Found) -> Claim:
@@ -43,10 +43,10 @@ def sneakers(found: Found) -> Claim:
     )
     record = found.get(PARTS["features"][0])
     if record is None:
-        return Claim(said, None)
+        return on_one(said, SHOWN, None)
     nothing = record.figures["nothing"]
     told = f"after {record.steps:,} steps: {nothing['meaning'].rstrip('.')}"
-    return Claim(said, SNEAKER in nothing["classes"], told)
+    return on_one(said, SHOWN, SNEAKER in nothing["classes"], told)
 
 
 def careful(found: Found) -> Claim:
@@ -55,22 +55,22 @@ def careful(found: Found) -> Claim:
     )
     sda, rba = (found.get(name) for name in PARTS["activations"])
     if sda is None or rba is None:
-        return Claim(said, None)
+        return on_one(said, SHOWN, None)
     shorter = [mine < theirs for mine, theirs in zip(_lengths(sda), _lengths(rba), strict=True)]
     told = (
         f"SDA's are {_span(sda)} long {after(sda)}, RBA's {_span(rba)} {after(rba)}; {sum(shorter)} of {len(shorter)} "
         "of SDA's are shorter"
     )
-    return Claim(said, all(shorter), told)
+    return on_one(said, SHOWN, all(shorter), told)
 
 
 def certain(found: Found) -> Claim:
     said = f"By inputs generated for them RBA's class capsules all reach {FULL:g}, to two decimals (activations)"
     rba = found.get(PARTS["activations"][1])
     if rba is None:
-        return Claim(said, None)
+        return on_one(said, SHOWN, None)
     told = f"they are {_span(rba)} long {after(rba)}, in the paper after 15,000"
-    return Claim(said, round(min(_lengths(rba)), 2) >= FULL, told)
+    return on_one(said, SHOWN, round(min(_lengths(rba)), 2) >= FULL, told)
 
 
 def hidden_classes(found: Found) -> Claim:
@@ -81,14 +81,14 @@ def hidden_classes(found: Found) -> Claim:
     )
     record = found.get(PARTS["hidden"][0])
     if record is None:
-        return Claim(said, None)
+        return on_one(said, SHOWN, None)
     classes = _classes(record)
     counts = ", ".join(f"{name} by {count}" for name, count in classes.most_common())
     told = f"{len(classes)} {after(record)} ({counts})"
     rba = found.get(PARTS["activations"][1])
     others = [*record.earlier, *([rba] if rba is not None else [])]
     told += "".join(f", {len(_classes(one))} {after(one)} ({RULES[one.figures['rule']]})" for one in others)
-    return Claim(said, len(classes) >= len(paper), told)
+    return on_one(said, SHOWN, len(classes) >= len(paper), told)
 
 
 def concentrated(found: Found) -> Claim:
@@ -98,16 +98,16 @@ def concentrated(found: Found) -> Claim:
         "clean training)"
     )
     cells: list[str] = []
-    held: list[bool | None] = []
+    held: dict[str, bool | None] = {}
     for data in DATA:
         kinds = (("sda", "robust"), ("cnn", "robust"), ("sda", "standard"))
         runs = [found.get(name_of(data, rule, kind)) for rule, kind in kinds]
         sda, cnn, clean = (None if run is None else run.figures["filters"]["largest_tenth"] for run in runs)
         if sda is None or cnn is None or clean is None:
-            held += [None] * (data in JUDGED)
+            held |= {data: None} if data in JUDGED else {}
             continue
         here = min(sda, cnn) > clean
-        held += [here] * (data in JUDGED)
+        held |= {data: here} if data in JUDGED else {}
         title = f"{DATA[data]}{mark(here)}" if data in JUDGED else f"{DATA[data]}, not judged, trained at a smaller eps"
         how = [after(run) for run in (runs[0], runs[2]) if run is not None]
         cells.append(f"{title}: SDA {sda:.1%} and the CNN {cnn:.1%} {how[0]}, SDA {clean:.1%} {how[1]}")
