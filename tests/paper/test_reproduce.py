@@ -111,7 +111,7 @@ def made_up(monkeypatch, done):
 
     def attacked(folder, planned, options, eps, images):
         noted("attack_strongly", folder)
-        return {"worst": [{"eps": eps, "weights": identity(load(folder))}]}
+        return {"worst": [{"eps": eps, "accuracy": 0.4, "weights": identity(load(folder))}]}
 
     monkeypatch.setattr(run, "measure", measured)
     monkeypatch.setattr(run, "attack_strongly", attacked)
@@ -183,9 +183,12 @@ def test_an_interruption_names_the_run_and_the_way_on(options, monkeypatch):
         run.reproduce(("all",), options)
 
 
-def test_the_page_s_command_is_of_the_same_folder(options, made_up, capsys):
+def test_named_runs_tell_their_figures_and_the_page_s_command_of_the_same_folder(options, made_up, capsys):
     run.reproduce(("all",), dataclasses.replace(options, runs=(SDA,)))
     told = capsys.readouterr().out
+    assert told.startswith(f"{SDA}, ")
+    assert " steps: clean 90.0% of 1,000; PGD 70.0% at eps 0.1, 50.0% at eps 0.3, 10.0% at eps 0.5; " in told
+    assert "; T 0.50; D 0.40\n" in told
     assert f"gammacaps reproduce --page --quick --results {options.results}\n" in told
 
 

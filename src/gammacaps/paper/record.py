@@ -50,6 +50,19 @@ class Record:
         """The row of the worst case over the suite at a radius."""
         return next((row for row in self.figures["worst"] if row["eps"] == eps), None)
 
+    def line(self) -> str:
+        """Its figures in short: accuracies clean, under PGD and in the worst case; T and D where it has capsules."""
+        results = self.figures["results"]
+        parts = [f"clean {results['clean']['accuracy']:.1%} of {results['clean']['images']:,}"]
+        for title, rows in (
+            ("PGD", [row for row in results["attacks"] if row["attack"] == "pgd"]),
+            ("worst case", self.figures["worst"]),
+        ):
+            told = [f"{row['accuracy']:.1%} at eps {row['eps']:g}" for row in rows if row["accuracy"] is not None]
+            parts += [f"{title} {', '.join(told)}"] if told else []
+        parts += [f"{score} {results[score]['mean']:.2f}" for score in ("T", "D") if results.get(score)]
+        return f"{self.name}, {self.steps:,} steps: {'; '.join(parts)}"
+
 
 def path_of(folder: Path, name: str, steps: int | None = None) -> Path:
     """The file of a run's end, or of an earlier step of it."""
