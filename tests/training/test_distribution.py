@@ -182,7 +182,7 @@ def test_a_killed_worker_is_started_again_and_the_run_ends_at_the_same_place(tmp
     config = tiny(steps=50, attack_steps=4, checkpoint_every=5)
     run = tmp_path / "broken"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += ["--max-restarts", "1", "-m", "gammacaps", "train", *options(config), "--out", str(run)]
+    command += ["--max-restarts", "3", "-m", "gammacaps", "train", *options(config), "--out", str(run)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as launcher:
         deadline = time.monotonic() + 120
         while not (run / CHECKPOINT).exists() and time.monotonic() < deadline:
