@@ -118,7 +118,7 @@ HOLDS = [
         "fgsm_weaker",
         "smallnorb-sda-robust-0",
         {"tenth_fgsm": (0.9, 0.9, 0.3)},
-        "^without exception; .* not judged",
+        "^without exception at these radii; .* not judged",
     ),
     ("shirt", LONG, {"shirts": 0.06}, "6.0% after 15,000"),
     ("certain", "fashion-mnist-rba-standard-0", {"lengths": 0.986}, "0.99 to 0.99 long"),

@@ -18,7 +18,7 @@ def test_without_runs_nothing_is_claimed(tmp_path):
     text = page({}, tmp_path)
     assert "### Held" not in text
     assert "### Did not hold" not in text
-    assert f"0 held on every data set that they are about, 0 did not; {len(CLAIMS)} can't be told" in text
+    assert f"0 held on every data set that they are judged on, 0 did not; {len(CLAIMS)} can't be told" in text
     for title, _ in (SECTIONS[part] for part in PARTS):
         assert re.search(rf"## {title}\n.*?Not run yet: `", text, re.DOTALL)
     assert "The bound at eps 0.5" not in text
@@ -52,7 +52,7 @@ def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
 def test_the_page_opens_with_what_held_on_which_data(tmp_path):
     other = changed("smallnorb-sda-standard-1", T=0.53)
     text = page(as_the_paper_says() | {other.name: other}, tmp_path)
-    assert f"{len(CLAIMS) - 1} held on every data set that they are about, 1 did not." in text
+    assert f"{len(CLAIMS) - 1} held on every data set that they are judged on, 1 did not." in text
     rows = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", text[: text.index("### Held")], re.MULTILINE))
     assert rows["claim"] == "MNIST | fashionMNIST | smallNORB"
     assert rows["T near the paper's"] == "held | held | did not"
@@ -63,6 +63,21 @@ def test_the_page_opens_with_what_held_on_which_data(tmp_path):
     assert re.search(
         r"^- \*\*T near the paper's\.\*\* .*:\n(  - .*\n){2}  - smallNORB \(not\): SDA 0.47 and 0.53", told, re.M
     )
+
+
+@pytest.mark.parametrize(
+    ("worst", "words"),
+    [(0.4, "RBA 20.0 and 40.0%"), (0.21, "RBA 20.0 and 21.0%")],
+)
+def test_what_cross_entropy_changes_is_told(tmp_path, worst, words):
+    other = changed("fashion-mnist-rba-entropy-0", worst=(0.5, worst, 0.0))
+    text = page(as_the_paper_says() | {other.name: other}, tmp_path)
+    told = next(line for line in text.splitlines() if line.startswith("**The loss.**"))
+    assert words in told[told.index("fashionMNIST") :]
+    assert told.endswith("RBA's on fashionMNIST." if worst == 0.4 else "do not meet): none.")
+    alone = {name: one for name, one in as_the_paper_says().items() if "-entropy-" not in name}
+    assert "**The loss.**" not in page(alone, tmp_path)
+    assert "on cross-entropy, not run yet" in page(alone, tmp_path)
 
 
 def test_the_mean_deviation_of_all_capsules_stands_beside_d(tmp_path):

@@ -46,7 +46,11 @@ def test_config_files(tmp_path):
         ({"eps": -1}, "eps must be 0 or more, not -1"),
         ({"eps": math.nan}, "eps must be float, not nan"),
         ({"eps": 1.5}, "eps must be at most 1, the range of a pixel, not 1.5"),
-        ({"preset": "cnn", "loss": "ce-log"}, "loss ce-log takes lengths, but the scores of a cnn are logits"),
+        ({"loss": "ce"}, "loss must be one of own, ce-log, not 'ce'"),
+        (
+            {"preset": "cnn", "loss": "ce-log"},
+            "loss ce-log is for capsules; a cnn learns from cross-entropy anyway: leave it out",
+        ),
         ({"preset": "cnn", "routing": "rba"}, "routing rba is for the presets paper, small, residual, not cnn"),
         ({"robust": 1}, "robust must be bool, not 1"),
         ({"steps": 0}, "steps must be more than 0"),

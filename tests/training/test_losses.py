@@ -4,6 +4,7 @@ import pytest
 import torch
 from independent import scores as loops
 
+from gammacaps.errors import InputError
 from gammacaps.training.losses import (
     classification_loss,
     divergence,
@@ -49,6 +50,11 @@ def test_ce_log_is_the_surprise_at_the_true_share_of_the_lengths():
     lost = torch.zeros(1, 3, requires_grad=True)  # no capsule is there: finite all the same
     classification_loss("ce-log", lost, torch.tensor([1]), 0).backward()
     assert torch.isfinite(lost.grad).all()
+
+
+def test_an_unknown_loss_is_refused():
+    with pytest.raises(InputError, match="There is no loss 'ce': use one of margin, spread, ce-log, cross-entropy"):
+        classification_loss("ce", torch.rand(2, 3), torch.tensor([0, 1]), 0)
 
 
 @pytest.mark.parametrize("name", ["margin", "spread", "cross-entropy", "ce-log"])

@@ -26,7 +26,8 @@ class ReproduceConfig:
     """How to reproduce. A run whose small file of figures is in the results folder is done, and not trained again."""
 
     runs: tuple[str, ...] = ()
-    """Only these runs, and no page: so that several processes can share the work (see --dry-run for the names)."""
+    """Only these runs, whose figures are printed, and no page: so that several processes can share the work (see
+    --dry-run for the names)."""
     steps: int | None = None
     """Length of each training (EM gets its share of it); without it as --dry-run lists. Where it is given, runs that
     were shorter are done again; without it runs of any length count as done."""

@@ -166,8 +166,8 @@ def _attack(found: Found) -> str:
         f" On their loss, from a random start too, PGD-40 leaves clearly fewer images right than on ours in {fewer} of "
         f"{len(pairs)} cases, and clearly more in {more} (a case is a network at a radius, the second table under "
         f"Table 2; clearly: the 95% intervals do not meet). The largest difference: {where} keeps "
-        f"{100 * theirs['accuracy']:.1f}% on theirs and {100 * ours['accuracy']:.1f}% on ours. Ours were trained on "
-        "the margin, so PGD on the margin is what they know; the worst case of the fair table has other losses too."
+        f"{100 * theirs['accuracy']:.1f}% on theirs and {100 * ours['accuracy']:.1f}% on ours. The networks of Table 2 "
+        "that were trained under attack know PGD on the margin; the worst case of the fair table has other losses too."
     )
 
 
@@ -190,14 +190,9 @@ def _loss(found: Found) -> str:
     if not told:
         return ""
     return (
-        "**The loss.** A margin loss has no gradient left once its margin is reached. In the worst case at the radius "
-        "of training, with each network's own loss under PGD on the margin, and with cross-entropy under PGD on "
-        f"cross-entropy: {'; '.join(told)}. "
-        + (
-            f"Clearly different (the 95% intervals do not meet): {', '.join(clearly)}."
-            if clearly
-            else "None is clearly different."
-        )
+        "**The loss.** In the worst case at the radius of training, with each network's own loss under PGD on the "
+        f"margin, and with cross-entropy under PGD on cross-entropy (one seed each): {'; '.join(told)}. Clearly "
+        f"different (the 95% intervals do not meet): {', '.join(clearly) or 'none'}."
     )
 
 

@@ -22,7 +22,7 @@ from gammacaps.paper.parts import (
     maps,
     structure,
 )
-from gammacaps.paper.parts.cells import Found, table
+from gammacaps.paper.parts.cells import NOT_YET, Found, on_loss, table
 from gammacaps.paper.plan import DATA, PARTS
 from gammacaps.paper.record import read_records
 
@@ -78,7 +78,7 @@ def page(found: Found, folder: Path, facts: dict[str, Any] | None = None, *, qui
     return "\n\n".join(parts) + "\n"
 
 
-WORDS = {True: "held", False: "did not", None: "not run yet"}
+VERDICTS = {True: "held", False: "did not", None: NOT_YET}
 
 
 def verdicts(judged: dict[str, Claim]) -> list[str]:
@@ -86,9 +86,9 @@ def verdicts(judged: dict[str, Claim]) -> list[str]:
     became = [claim.held for claim in judged.values()]
     left = f"; {became.count(None)} can't be told before more is run" if None in became else ""
     about = (
-        f"Of the paper's {len(judged)} claims {became.count(True)} held on every data set that they are about, "
-        f"{became.count(False)} did not{left}. In the table - stands where a claim is not about a data set, or where "
-        "ours are not trained at the paper's radius."
+        f"Of the paper's {len(judged)} claims {became.count(True)} held on every data set that they are judged on, "
+        f"{became.count(False)} did not{left}. In the table - stands where a claim is not about a data set, or is not "
+        "judged there because it takes a network trained at the paper's radius."
     )
     rows = [[name, *(_word(claim, data) for data in DATA)] for name, claim in judged.items()]
     parts = ["## What held", about, table(["claim", *DATA.values()], rows)]
@@ -99,7 +99,7 @@ def verdicts(judged: dict[str, Claim]) -> list[str]:
 
 
 def _word(claim: Claim, data: str) -> str:
-    return WORDS[claim.on[data]] if data in claim.on else "-"
+    return VERDICTS[claim.on[data]] if data in claim.on else "-"
 
 
 def _told(name: str, claim: Claim) -> str:
@@ -132,7 +132,8 @@ def runs_table(found: Found, folder: str) -> str:
         attack = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}, ramp {train['eps_ramp']:g}"
         row = [f"[{name}]({folder}/{name}.json)", f"{record.steps:,}", str(figures["seed"])]
         row += [f"{figures['results']['data']['images']:,}", f"{train['lr']:g} {train['schedule']}"]
-        row += [(attack if train["robust"] else "none") + ", standardized start" * train.get("standardize", False)]
+        attack = attack if train["robust"] else "none"
+        row += [attack + on_loss(train) + ", standardized start" * train.get("standardize", False)]
         row += [f"{figures[key] / 60:.1f} min" for key in ("train_seconds", "measure_seconds")]
         row += [f"{machine['device_name']}, torch {machine['torch']}", figures["commit"] or machine["gammacaps"]]
         rows.append(row)

@@ -57,9 +57,9 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
         make_facts(options)
         print(f"Written to {write_page(options.results_folder, quick=options.quick)}.")
     else:
-        for path in (path_of(options.results_folder, planned.name) for planned in runs):
-            if path.exists():
-                print(read_record(path).line())
+        for planned in runs:
+            if finished(planned, options):
+                print(read_record(path_of(options.results_folder, planned.name)).line())
         where = f" --results {options.results}" if options.results else ""
         print(f"Make the page of all figures with: gammacaps reproduce --page{' --quick' * options.quick}{where}")
 

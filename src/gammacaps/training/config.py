@@ -38,7 +38,8 @@ class TrainConfig:
     """Mirror half of the images, left to right: for things, not for digits."""
     loss: LossName = "own"
     """What training makes small: the network's own (margin loss of capsules, spread loss of matrix capsules,
-    cross-entropy of a CNN), or (ce-log, for capsules) the cross-entropy of lengths as shares of their sum."""
+    cross-entropy of a CNN), or (ce-log, for capsules) the cross-entropy of lengths as shares of their sum, to which
+    it is the same whether all capsules are long or short."""
     robust: bool = True
     """Train under attack, or (--no-robust) on clean images."""
     eps: float = 0.3
@@ -102,7 +103,7 @@ class TrainConfig:
             several = ", ".join(VECTOR_PRESETS)
             raise InputError(f"routing {self.routing} is for the presets {several}, not {self.preset}: leave it out.")
         if self.loss == "ce-log" and self.preset == "cnn":
-            raise InputError("loss ce-log takes lengths, but the scores of a cnn are logits: leave it out.")
+            raise InputError("loss ce-log is for capsules; a cnn learns from cross-entropy anyway: leave it out.")
         _check("lr", self.lr > 0, "more than 0", self)
         _check("eps_ramp", 0 <= self.eps_ramp <= 1, "from 0 to 1", self)
         _check("ema", 0 <= self.ema < 1, "from 0 to less than 1", self)

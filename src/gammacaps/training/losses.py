@@ -4,7 +4,10 @@ import math
 
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import cross_entropy, nll_loss, one_hot, relu
+from torch.nn.functional import cross_entropy, one_hot, relu
+
+from gammacaps.attacks.losses import ce_log
+from gammacaps.errors import check_choice
 
 
 def margin_loss(lengths: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, ""]:
@@ -36,7 +39,8 @@ def classification_loss(
     if name == "spread":
         return spread_loss(scores, labels, spread_margin(step))
     if name == "ce-log":
-        return nll_loss(log_probabilities(name, scores), labels)
+        return ce_log(scores, labels).mean()
+    check_choice("loss", name, ("margin", "spread", "ce-log", "cross-entropy"))
     return cross_entropy(scores, labels)
 
 

@@ -67,7 +67,7 @@ class Objective(nn.Module):
     ) -> tuple[dict[str, Tensor], Tensor]:
         """The loss and what it consists of, the accuracy (under attack), and the (attacked) images."""
         config, model = self.config, self.model
-        name = model.loss if config.loss == "own" else config.loss
+        name = loss_name(config, model)
         clean = None
         with precision(images.device):
             if config.trades and config.robust:
@@ -110,12 +110,17 @@ def attack(
         before = clean.detach()
 
         def away(scores: Tensor, _: Tensor) -> Tensor:
-            return divergence(model.loss, before, scores)
+            return divergence(loss_name(config, model), before, scores)
 
         loss = away
     noise = draw_noise(config, images, step, len(images)) if noise is None else noise
     start = images + (2 * noise - 1) * eps
     return pgd(model, images, labels, eps=eps, step=size, steps=config.attack_steps, loss=loss, start=start)
+
+
+def loss_name(config: TrainConfig, model: Model) -> str:
+    """What the network learns from: its own loss, or the one that was chosen."""
+    return model.loss if config.loss == "own" else config.loss
 
 
 def draw_noise(config: TrainConfig, images: Tensor, step: int, size: int) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gammacaps.paper.claims.judge import ON_BOTH, Claim, longest, mark, on_each, on_one, together, verdict
 from gammacaps.paper.expected import EPS, expected
-from gammacaps.paper.parts.cells import Found
+from gammacaps.paper.parts.cells import NOT_YET, Found
 from gammacaps.paper.parts.fair import unlearned
 from gammacaps.paper.plan import ALIKE, DATA, JUDGED, PALE, PARTS, TENTH, name_of
 from gammacaps.paper.record import Record
@@ -29,7 +29,8 @@ def more_robust(found: Found) -> Claim:
         eps = 0.3 if data in JUDGED else TENTH[1]
         values = [100 * row["accuracy"] for record in there if (row := record.accuracy("pgd", eps)) is not None]
         if len(values) < len(runs):
-            held |= {data: None} if data in JUDGED else {}
+            if data in JUDGED:
+                held[data] = None
             continue
         rivals, after = max(values[1:]), [f"{record.steps:,}" for record in there]
         here = values[0] > max(2 * rivals, rivals + CLEARLY)
@@ -89,11 +90,11 @@ def fgsm_weaker(found: Found) -> Claim:
             cells += words
         held[data] = together(judged)
     claim = verdict(said, held, cells)
-    return replace(claim, found=("without exception", *claim.found)) if claim.held else claim
+    return replace(claim, found=("without exception at these radii", *claim.found)) if claim.held else claim
 
 
 def _fgsm_weaker_than_pgd(record: Record) -> tuple[bool, list[str]]:
-    """Whether it is at the paper's radii, and where it is not, at these or a tenth of them."""
+    """Whether FGSM is the weaker attack at the paper's radii, and where it is not, at these or at a tenth of them."""
     held, cells = True, []
     for eps in (*EPS, *TENTH):
         fgsm, pgd = (record.accuracy(attack, eps) for attack in ("fgsm", "pgd"))
@@ -160,13 +161,19 @@ def exclusive(found: Found) -> Claim:
     def judge(sda: Record, rba: Record, cnn: Record) -> tuple[bool, str]:
         rows = [row(record) or {} for record in (sda, rba, cnn)]
         told = [f"{100 * row['accuracy']:.1f}%{_doubts(r)}" for row, r in zip(rows, (sda, rba, cnn), strict=True)]
-        words = f"SDA {told[0]}, RBA {told[1]}, CNN {told[2]} at eps {sda.figures['train']['eps']:g}"
-        return all(rows[0]["interval"][0] > row["interval"][1] for row in rows[1:]), words
+        above = [
+            name
+            for name, row in zip(("RBA", "the CNN"), rows[1:], strict=True)
+            if rows[0]["interval"][0] > row["interval"][1]
+        ]
+        words = f"SDA {told[0]}, RBA {told[1]}, CNN {told[2]} at eps {sda.figures['train']['eps']:g}, above "
+        return len(above) == 2, words + ("both" if len(above) == 2 else " and ".join(above) or "neither")
 
     own = on_each(said, there, ALIKE, "robust", judge)
     entropy = on_each(said, there, ALIKE, "entropy", judge, on=JUDGED)
     held = {data: together([held, entropy.on.get(data, True)]) for data, held in own.on.items()}
-    return verdict(said, held, [*own.found, *(f"on cross-entropy, {words}" for words in entropy.found)])
+    cells = entropy.found or (NOT_YET,)
+    return verdict(said, held, [*own.found, *(f"on cross-entropy, {words}" for words in cells)])
 
 
 def bound(counts: Sequence[int]) -> float:

@@ -1,9 +1,9 @@
 """What a claim is, and how it is judged on several data sets."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from gammacaps.paper.parts.cells import Found
+from gammacaps.paper.parts.cells import NOT_YET, Found
 from gammacaps.paper.plan import DATA, JUDGED, name_of
 from gammacaps.paper.record import Record
 
@@ -13,12 +13,16 @@ Run = str | tuple[str, int]  # a rule of the first seed, or a rule and its seed
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of the paper, and what the figures say of it; `held` is None where runs are missing."""
+    """One sentence of the paper, and what the figures say of it."""
 
     said: str
-    held: bool | None
-    found: tuple[str, ...] = ()  # one sentence for each data set or network
-    on: Mapping[str, bool | None] = field(default_factory=dict)  # whether it held on each data set that it is about
+    found: tuple[str, ...]  # one sentence for each data set or network
+    on: Mapping[str, bool | None]  # whether it held on each data set that it is judged on; None where runs are missing
+
+    @property
+    def held(self) -> bool | None:
+        """Whether it held on all of them."""
+        return together(self.on.values())
 
 
 def on_each(
@@ -38,7 +42,7 @@ def on_each(
         records = [found.get(name_of(data, rule, kind, seed)) for rule, seed in named]
         if any(record is None for record in records):
             held[data] = None
-            cells.append(f"{DATA[data]}: not run yet")
+            cells.append(f"{DATA[data]}: {NOT_YET}")
             continue
         here, words = judge(*records)
         held[data] = here
@@ -48,13 +52,13 @@ def on_each(
 
 def on_one(said: str, data: str, held: bool | None, *cells: str) -> Claim:
     """A claim about one data set."""
-    return Claim(said, held, cells, {data: held})
+    return Claim(said, cells, {data: held})
 
 
 def verdict(said: str, held: Mapping[str, bool | None], cells: Sequence[str]) -> Claim:
     """A claim from what each data set says of it; nothing is told where none was run."""
     told = tuple(cells) if any(one is not None for one in held.values()) else ()
-    return Claim(said, together(held.values()), told, held)
+    return Claim(said, told, held)
 
 
 def together(held: Iterable[bool | None]) -> bool | None:

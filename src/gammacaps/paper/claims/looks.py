@@ -104,10 +104,12 @@ def concentrated(found: Found) -> Claim:
         runs = [found.get(name_of(data, rule, kind)) for rule, kind in kinds]
         sda, cnn, clean = (None if run is None else run.figures["filters"]["largest_tenth"] for run in runs)
         if sda is None or cnn is None or clean is None:
-            held |= {data: None} if data in JUDGED else {}
+            if data in JUDGED:
+                held[data] = None
             continue
         here = min(sda, cnn) > clean
-        held |= {data: here} if data in JUDGED else {}
+        if data in JUDGED:
+            held[data] = here
         title = f"{DATA[data]}{mark(here)}" if data in JUDGED else f"{DATA[data]}, not judged, trained at a smaller eps"
         how = [after(run) for run in (runs[0], runs[2]) if run is not None]
         cells.append(f"{title}: SDA {sda:.1%} and the CNN {cnn:.1%} {how[0]}, SDA {clean:.1%} {how[1]}")

@@ -38,6 +38,11 @@ def heading(record: Record) -> tuple[str, str, str, str]:
     return DATA[figures["data"]], RULES[figures["rule"]], f"{record.steps:,}", str(figures["seed"])
 
 
+def on_loss(train: dict[str, Any]) -> str:
+    """What training was on, where that is not what the others' was on."""
+    return ", on cross-entropy" if train["robust"] and train["attack_loss"] != "margin" else ""
+
+
 def missing(part: str, found: Found) -> str:
     """A line about the runs that a part still lacks; empty where it has all."""
     names = [name for name in PARTS[part] if name not in found]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gammacaps.paper.expected import EPS
-from gammacaps.paper.parts.cells import Found, heading, missing, percent, table
+from gammacaps.paper.parts.cells import Found, heading, missing, on_loss, percent, table
 from gammacaps.paper.parts.confusion import right
 from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import Record
@@ -17,7 +17,8 @@ WORDS = (
     "more, with fewer. Each learns from its own loss (the margin loss of capsules, the spread loss of EM, the "
     "cross-entropy of a CNN) under PGD on the margin between scores; where its row says so, from cross-entropy (of a "
     "capsule network's lengths as shares of their sum) under PGD on the same. The worst case counts an image as right "
-    "only if it stands under every attack of the suite; it was measured for the first seed only. FGSM and PGD are on "
+    "only if it stands under every attack of the suite; it was measured for the first seed only, and may be a little "
+    "lower under all of AutoAttack (docs/decisions.md). FGSM and PGD are on "
     "the test images that the table of runs tells, the worst case on so many as its column says. PGD-40 is of Table 2, "
     "on smallNORB at its tenth with the smaller steps: hold networks against one another by the worst case."
 )
@@ -59,7 +60,7 @@ def _suite(records: list[Record]) -> str:
 def _rows(record: Record) -> list[list[str]]:
     train = record.figures["train"]
     attack = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}, batch {train['batch']}"
-    attack += ", on cross-entropy" * (record.figures["kind"] == "entropy")
+    attack += on_loss(train)
     rows = []
     for eps in sorted({train["eps"], *EPS}):
         worst = record.worst(eps)
