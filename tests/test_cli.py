@@ -114,6 +114,8 @@ def test_a_config_file_in_and_options_over_it(tmp_path):
         (["train", "--config", "nowhere.json"], "nowhere.json can't be read"),
         (["train", "--resume", "nowhere"], "There is no run's folder nowhere"),
         (["train", "--resume", "nowhere", "--lr", "3"], "goes on with the run's own options"),
+        (["train", "--resume", "nowhere", "--loss", "own"], "goes on with the run's own options"),  # the default, given
+        (["train", "--resume", "nowhere", "--robust"], "goes on with the run's own options"),
         (["train", "--resume", "nowhere", "--out", "RUN"], "goes on with the run's own options"),
         (["evaluate"], "Name the run's folder, such as"),
         (["evaluate", "nowhere", "--attacks", "strongest"], "did you mean 'strong'"),

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -36,13 +36,14 @@ class Train:
     config: Path | None = None
     """A .json or .toml file of these options, or a run's config.json; options given beside it win."""
     resume: Path | None = None
-    """Go on with this run instead, to the very weights of an unbroken one; --steps lengthens it."""
+    """Go on with this run instead, to the very weights of an unbroken one. --steps lengthens it, from where it is:
+    that is another training than one of so many steps from the start."""
     overwrite: bool = False
     """Replace the run's folder if it exists; the old run is deleted when the new one starts."""
     json: bool = False
     """Print the metrics as JSON lines on standard output."""
     given: tyro.conf.Suppress[tuple[str, ...]] = ()
-    """Which of HERE were given: beside --resume the others stay as the run has them."""
+    """Which of the options of training were given: beside --resume the others stay as the run has them."""
 
 
 @dataclass(frozen=True)
@@ -173,14 +174,19 @@ def train(options: Train) -> None:
         run = options.resume
         given = {name: getattr(options.train, name) for name in ("steps", "epochs", "minutes", "data_dir")}
         here = {name: getattr(options.train, name) for name in HERE}
-        if options != Train(train=TrainConfig(**given, **here), resume=run, json=options.json, given=options.given):
+        others = set(options.given) - {*given, *here}
+        if others or options != Train(
+            train=TrainConfig(**given, **here), resume=run, json=options.json, given=options.given
+        ):
             raise InputError(
                 "--resume goes on with the run's own options: give only --steps, --epochs, --minutes, --device, "
                 "--data-dir, --accumulate or --recompute-encoder with it."
             )
-        loop.resume(run, as_json=options.json, **given, **{name: here[name] for name in options.given})
+        loop.resume(run, as_json=options.json, **given, **{name: here[name] for name in HERE if name in options.given})
     else:
         run = options.out or Path("runs") / default_name(options.train)
+        if launch().rank == 0 and (words := options.train.falls_short()):
+            print(f"Note: {words}", file=sys.stderr)
         loop.train(options.train, run, overwrite=options.overwrite, as_json=options.json)
     if options.json:
         print(json.dumps({"run": str(run)}))
@@ -400,7 +406,8 @@ def run(arguments: list[str]) -> None:
         )
     if isinstance(options, Train):
         words = {argument.partition("=")[0].replace("-", "_").removeprefix("__") for argument in rest}
-        options = replace(options, given=tuple(name for name in HERE if {name, f"no_{name}"} & words))
+        names = (one.name for one in fields(TrainConfig))
+        options = replace(options, given=tuple(name for name in names if {name, f"no_{name}"} & words))
     reuse_memory()
     function(options)
 

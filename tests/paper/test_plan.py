@@ -78,6 +78,8 @@ def test_parts_runs_and_lengths_can_be_chosen():
         InputError, match=r"no run of the reproduction 'mnist-sda-robust' \(did you mean 'mnist-sda-rob"
     ):
         chosen(ReproduceConfig(runs=("mnist-sda-robust",)), ("all",))
+    with pytest.raises(InputError, match="mnist-cnn-robust-0 is no run of table1, maps: leave that out"):
+        chosen(few, ("table1", "maps"))
     with pytest.raises(InputError, match="steps must be at least 1, not 0"):
         ReproduceConfig(steps=0)
 

@@ -104,7 +104,7 @@ def test_a_card_is_of_these_weights_and_of_no_others(run, tmp_path):
     row = results["attacks"][1]
     assert f"| PGD-2 eps 0.1 | {100 * row['accuracy']:.1f}% | " in text
     assert f"| T (1: a tree) | {results['T']['mean']:.3f} |" in text
-    line = re.search(r"    gammacaps train (.*) --out runs/tiny\n", text)[1]
+    line = re.search(r"    gammacaps train (.*) --out runs/my-tiny\n", text)[1]
     told = tyro.cli(Train, args=shlex.split(line), config=(tyro.conf.OmitArgPrefixes,)).train
     assert told == TrainConfig(eps=0.1, seed=3)
     assert "--eps-ramp 0.25" in line  # told though it is the default, which may change

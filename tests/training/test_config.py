@@ -69,6 +69,13 @@ def test_a_wrong_configuration_gets_one_sentence(values, words):
         config_from(values)
 
 
+def test_an_attack_that_falls_short_of_its_radius_is_told():
+    short = TrainConfig(eps=0.3, attack_steps=2, attack_step=0.01)
+    assert short.falls_short().startswith("2 attack steps of 0.01 reach 0.02, less than eps 0.3: give more")
+    far = ({}, {"attack_steps": 30}, {"attack_steps": 1}, {"attack_steps": 2, "robust": False})
+    assert not any(TrainConfig(eps=0.3, **changes).falls_short() for changes in far)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

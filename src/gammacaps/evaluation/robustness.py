@@ -72,8 +72,8 @@ def robustness(
     in_time = not processes.most(float(time.monotonic() >= deadline))[0]
     result["complete"] = result["complete"] and (in_time or not config.checks)
     if config.checks and found and in_time:
-        report("checks", 0, len(images))
-        checks = processes.first(lambda: all_checks(model, images, labels, correct, found, curve, seed=config.seed))
+        arguments = (model, images, labels, correct, found, curve)
+        checks = processes.first(lambda: all_checks(*arguments, seed=config.seed, report=report))
         result |= {"checks": [dataclasses.asdict(check) for check in checks], "verdict": verdict(checks)}
     return result
 

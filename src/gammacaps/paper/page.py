@@ -42,6 +42,15 @@ SECTIONS: dict[str, tuple[str, Callable[[Found, Path], str]]] = {
 }
 assert set(SECTIONS) == {*PARTS, BEYOND}
 
+GLOSSARY = """\
+- **RBA, EM, SDA**: rules by which capsules of a layer choose parents in the next: routing by agreement (Sabour, Frosst
+  and Hinton, 2017), by expectation maximisation (Hinton, Sabour and Frosst, 2018), and the paper's, by scaled distance.
+- **T**: how near the chosen parents are to a tree; 1 where each capsule has one parent, 0 where all have equal shares.
+- **D**: how much the capsule that reacts most to the input does; [0] is over images of class 0 alone.
+- **PGD-40, FGSM**: attacks of 40 steps and of one along the gradient, that change no pixel by more than **eps**.
+- **Worst case**: an image is right only if it stands under every attack of a suite. **The fair table** has it, of
+  networks that were all trained under the same attack."""
+
 QUICK = (
     "> **This is the cut-down version (`--quick`)**: small networks, a few hundred steps, some dozens of test "
     "images. It shows that everything runs; its figures say nothing of the paper's networks."
@@ -70,7 +79,7 @@ def page(found: Found, folder: Path, facts: dict[str, Any] | None = None, *, qui
         f"[{folder.name}/]({folder.name}), never by hand. The paper: Peer, Stabinger and Rodríguez-Sánchez, "
         '"Increasing the adversarial robustness and explainability of capsule networks with γ-capsules".'
     )
-    parts += verdicts(claims(found))
+    parts += [GLOSSARY, *verdicts(claims(found))]
     parts += ["## Read this beside the figures", notes(found, facts)]
     for title, section in SECTIONS.values():
         parts += [f"## {title}", section(found, folder)]

@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from gammacaps.errors import check_choice
+from gammacaps.errors import InputError, check_choice
 from gammacaps.names import RoutingRule
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
@@ -120,6 +120,9 @@ def chosen(options: ReproduceConfig, parts: tuple[str, ...]) -> list[Planned]:
         check_choice("run of the reproduction", name, runs)
     parts = tuple(PARTS) if "all" in parts else parts
     needed = {name for part in parts for name in PARTS[part]}
+    elsewhere = [name for name in options.runs if name not in needed]
+    if elsewhere:
+        raise InputError(f"{elsewhere[0]} is no run of {', '.join(parts)}: leave that out to name any run.")
     wanted = set(options.runs) or needed
     return [run for name, run in runs.items() if name in wanted]
 

@@ -31,6 +31,7 @@ DATA_LICENCES = {
     "smallnorb": "smallNORB, scaled to 28 x 28 pixels (for research only; LeCun, Huang and Bottou, CVPR 2004),",
 }
 TOLD = ["preset", "robust", "eps", "attack_step", "attack_steps", "eps_ramp", "batch", "lr", "schedule", "ema"]
+CLOCK = "Its rate and eps followed the clock (`--minutes`), so that another training gives other weights. "
 LICENCE = "## Licence\n\nApache-2.0, as the package. This card is generated from the figures of these very weights."
 RESEARCH = (
     " That is as far as it is ours to license: smallNORB, which it learned from, is for research and may not be sold."
@@ -81,7 +82,7 @@ def words(
         _what(stored, results, parameters),
         "```python\nimport gammacaps\n\n"
         f'model = gammacaps.load("{name}")\nimages, labels = gammacaps.load_data("{results["data"]["name"]}")\n'
-        "model(images[:10])  # (10, N): the lengths of the class capsules\n```",
+        f"model(images[:10])  # (10, {len(results['class_names'])}): the lengths of the class capsules\n```",
         _figures_table(results),
         _structure(results),
         _belief(results),
@@ -162,7 +163,7 @@ def _recipe(name: str, stored: dict[str, Any], results: dict[str, Any]) -> str:
     training = {key: value for key, value in stored["train"].items() if key not in ("data_dir", "device")}
     # Defaults change; what makes the network is told even where it is one.
     usual = vars(TrainConfig()) | dict.fromkeys(TOLD, ...)
-    line = f"gammacaps train{options(training, usual)} --out runs/{name}"
+    line = f"gammacaps train{options(training, usual)} --out runs/my-{name}"
     settings = {key: value for key, value in results["settings"].items() if key not in ("data_dir", "device", "data")}
     measured = f"gammacaps evaluate {name}{options(settings, vars(EvaluateConfig()))}"
     steps, machine = stored.get("trained_steps"), stored["machine"]
@@ -170,7 +171,8 @@ def _recipe(name: str, stored: dict[str, Any], results: dict[str, Any]) -> str:
     where = f"{machine.get('device_name', 'an unknown device')}, torch {machine.get('torch', 'of an unknown version')}"
     return (
         f"## Recipe\n\nTrained for {long} with the seed {training['seed']} ({where}), then halved by "
-        f"`python -m gammacaps.shipping halve`:\n\n    {line}\n    {measured}"
+        f"`python -m gammacaps.shipping halve`. {CLOCK if training['minutes'] else ''}The second command measures "
+        f"the network that is shipped (use a GPU):\n\n    {line}\n    {measured}"
     )
 
 

@@ -110,6 +110,16 @@ class TrainConfig:
         _check("seed", 0 <= self.seed < 2**31, "from 0 to 2147483647", self)
         model_changes(self)
 
+    def falls_short(self) -> str:
+        """A sentence where the attack's steps together are shorter than eps; empty where they are not."""
+        reach = self.attack_steps * self.attack_step
+        if not self.robust or self.attack_steps == 1 or reach >= self.eps:
+            return ""
+        return (
+            f"{self.attack_steps} attack steps of {self.attack_step:g} reach {reach:g}, less than eps {self.eps:g}: "
+            "give more or longer ones, or training hardly knows the attack that it is measured by."
+        )
+
     def total_steps(self, images: int) -> int | None:
         """Steps that steps and epochs allow for this many images; None where only the minutes count."""
         limits = []

@@ -46,8 +46,8 @@ def more_robust(found: Found) -> Claim:
 def reaches_paper(found: Found) -> Claim:
     said = (
         f"SDA trained under attack reaches the paper's accuracy under PGD-40 at eps 0.1 and 0.3, {ON_BOTH} (Table 2; "
-        "here: the longest training, by the lower of what the margin and the authors' loss leave where both were "
-        "measured; its 95% interval does not end below the paper's)"
+        "here: the longest training, of both seeds where there are two, by the lowest of what the margin and the "
+        "authors' loss leave; its 95% interval does not end below the paper's)"
     )
     cells: list[str] = []
     held: dict[str, bool | None] = {}
@@ -56,10 +56,11 @@ def reaches_paper(found: Found) -> Claim:
         if record is None:
             held[data] = None
             continue
-        reached = []
+        reached, second = [], found.get(name_of(data, "sda", "robust", 1))
         for eps, told in _told(data):
-            rows = [row for row in (record.accuracy("pgd", eps), record.by_authors(eps)) if row is not None]
-            lower = min(rows, key=lambda row: row["accuracy"])
+            seeds = [record, *([second] if second is not None and second.steps == record.steps else [])]
+            there = [row for one in seeds for row in (one.accuracy("pgd", eps), one.by_authors(eps))]
+            lower = min((row for row in there if row is not None), key=lambda row: row["accuracy"])
             reached.append(100 * lower["interval"][1] >= told)
             ours = f"{100 * lower['accuracy']:.1f}%, interval to {100 * lower['interval'][1]:.1f}%"
             cells.append(f"{DATA[data]} eps {eps:g}{mark(reached[-1])}: {ours} (paper {told:.2f}%)")

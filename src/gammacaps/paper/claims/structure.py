@@ -40,7 +40,7 @@ def tree(found: Found) -> Claim:
 def follows_input(found: Found) -> Claim:
     said = (
         "SDA's capsules follow the input, on all three data sets (Table 1; here: of both seeds, D over all classes is "
-        "above D within class 0)"
+        "above D within class 0, by however little, for the paper's are 0.02 apart on smallNORB)"
     )
 
     def judge(*seeds: Record) -> tuple[bool, str]:
@@ -83,7 +83,9 @@ def em_less_accurate(found: Found) -> Claim:
 
     def judge(em: Record, *others: Record) -> tuple[bool, str]:
         least = min(_accuracy(record) for record in others)
-        words = f"EM {_accuracy(em):.1f}% after {em.steps:,} steps, the others {least:.1f}% or more"
+        told = expected()["structure"][em.figures["data"]]["em"]["accuracy"]
+        ours = f"EM {_accuracy(em):.1f}% after {em.steps:,} steps (paper {told:.2f}%)"
+        words = f"{ours}, the others {least:.1f}% or more"
         return _accuracy(em) < least, words
 
     return on_each(said, found, ("em", "rba", *BOTH_SEEDS), "standard", judge)

@@ -20,7 +20,11 @@ def section(found: Found, folder: Path) -> str:
     told = expected()["confusion"]
     names = last.figures["results"]["class_names"]
     write_whole(folder / "confusion-paper.png", confusion_map(told["matrix"], names).png())
-    lines = [f"The paper's after {told['steps']:,} steps (SDA, clean test images; a row is the true class):"]
+    sums = [sum(row) for row in told["matrix"]]
+    lines = [
+        f"The paper's after {told['steps']:,} steps (SDA, clean test images; a row is the true class). Its rows add up "
+        f"to {min(sums)} to {max(sums)}, {sum(sums):,} in all, where the test set has 1,000 images of each class:"
+    ]
     lines.append(f"![The paper's confusion matrix]({folder.name}/confusion-paper.png)")
     for record in (*last.earlier, last):
         shown = confusion_map(record.figures["results"]["confusion"], names)

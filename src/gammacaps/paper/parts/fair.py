@@ -9,6 +9,7 @@ from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import Record
 
 UNLEARNED = 0.05
+UNATTACKED = tuple((attack, eps) for attack in ("fgsm", "pgd") for eps in EPS[:2])
 HEADER = ["data", "network", "steps", "seed", "trained at", "clean", "eps", "FGSM", "PGD-40", "worst case", "images"]
 
 
@@ -31,15 +32,27 @@ def section(found: Found, folder: Path) -> str:
     checked = [_checked(record) for record in records if record.figures["checks"]]
     believe = "Can these be believed? " + "; ".join(checked) + "." if checked else ""
     told = (_suite(records), table(HEADER, rows) if rows else "", _unlearned(records), _skipped(records), believe)
-    return "\n\n".join(text for text in (WORDS, *told, missing("fair", found)) if text)
+    return "\n\n".join(text for text in (WORDS, *told, missing("fair", found), _unattacked(found)) if text)
+
+
+def _unattacked(found: Found) -> str:
+    """Routing by itself: the networks of Table 1, SDA's too, under attacks that none of them was trained under."""
+    records = [found[name] for name in PARTS["table1"] if name in found]
+    rows = [[*heading(record), *(percent(record.accuracy(*at)) for at in UNATTACKED)] for record in records]
+    header = ["data", "network", "steps", "seed", *(f"{attack.upper()}, eps {eps:g}" for attack, eps in UNATTACKED)]
+    words = (
+        "And without attack in training, the networks of Table 1, SDA among them: routing by itself. Only the paper's "
+        "attacks were tried on these, so that a network whose gradients mislead looks better than it is."
+    )
+    return f"{words}\n\n{table(header, rows)}" if rows else ""
 
 
 def _unlearned(records: list[Record]) -> str:
     """Which networks have not learned some classes: too short a training for a verdict about the network."""
     told = [f"`{record.name}` ({', '.join(few)})" for record in records if (few := unlearned(record))]
     words = (
-        f"Classes of which fewer than {UNLEARNED:.0%} are right even on clean images, so that the network was trained "
-        "too briefly for a verdict: "
+        f"Classes of which fewer than {UNLEARNED:.0%} are right even on clean images, so that a longer training may "
+        "well change the network's place: "
     )
     return words + "; ".join(told) + "." if told else ""
 
