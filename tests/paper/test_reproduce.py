@@ -245,7 +245,7 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     main(["reproduce", "confusion", "--dry-run"])
     assert "1 runs, " in capsys.readouterr().out
     main(["reproduce", "--quick", "--dry-run"])
-    assert "about 6 minutes on 2 cores" in capsys.readouterr().out
+    assert "about 10 minutes on 2 cores" in capsys.readouterr().out
     for arguments, words in (
         (["--runs", "mnist"], "no run of the reproduction 'mnist'"),
         (["table9"], ""),

@@ -37,7 +37,7 @@ class ReproduceConfig:
     """Attacks whose worst case with PGD and FGSM the fair table shows: suites or attacks as in gammacaps evaluate. The
     rest of strong takes twice as long again (docs/decisions.md)."""
     quick: bool = False
-    """A cut-down version of everything, about 6 minutes on 2 cores: small networks, few steps, few images."""
+    """A cut-down version of everything, about 10 minutes on 2 cores: small networks, few steps, few images."""
     dry_run: bool = False
     """List the runs with what they will cost, and do nothing."""
     page: bool = False

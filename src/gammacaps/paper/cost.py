@@ -22,7 +22,7 @@ def cost_table(runs: Sequence[Planned], done: Collection[str], *, quick: bool = 
     """One line a run, and their sum without those that are done; the quick ones are not for a GPU."""
     if quick:
         lines = [f"{run.name:<32}{run.config.steps:>8,} steps{'  done' if run.name in done else ''}" for run in runs]
-        return "\n".join([*lines, f"{len(runs)} runs; with measuring, all take about 6 minutes on 2 cores."])
+        return "\n".join([*lines, f"{len(runs)} runs; with measuring, all take about 10 minutes on 2 cores."])
     lines = [f"{'run':<32}{'steps':>8}{'attack':>8}  {'measured at':<16}about, on one H200"]
     for run in runs:
         attack = f"PGD-{run.config.attack_steps}" if run.config.robust else "-"

@@ -44,9 +44,11 @@ assert set(SECTIONS) == {*PARTS, BEYOND}
 
 GLOSSARY = """\
 - **RBA, EM, SDA**: rules by which capsules of a layer choose parents in the next: routing by agreement (Sabour, Frosst
-  and Hinton, 2017), by expectation maximisation (Hinton, Sabour and Frosst, 2018), and the paper's, by scaled distance.
+  and Hinton, 2017), by expectation maximisation (Hinton, Sabour and Frosst, 2018), and the paper's, by scaled distance
+  agreement.
 - **T**: how near the chosen parents are to a tree; 1 where each capsule has one parent, 0 where all have equal shares.
-- **D**: how much the capsule that reacts most to the input does; [0] is over images of class 0 alone.
+- **D**: by how much the length of the capsule that changes most deviates from image to image; [0] is over images of
+  class 0 alone.
 - **PGD-40, FGSM**: attacks of 40 steps and of one along the gradient, that change no pixel by more than **eps**.
 - **Worst case**: an image is right only if it stands under every attack of a suite. **The fair table** has it, of
   networks that were all trained under the same attack."""
