@@ -6,7 +6,6 @@ Training and test images under the very attack of its training, at the full radi
 import json
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,8 +17,8 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.interval import wilson
 from gammacaps.models import load
+from gammacaps.models.shipped import stored_at
 from gammacaps.models.stored import read_config
-from gammacaps.names import SHIPPED, shipped_names
 from gammacaps.training.config import config_from
 from gammacaps.training.step import attack
 
@@ -42,7 +41,7 @@ class Options:
 
 def measure(run: str, options: Options) -> dict[str, Any]:
     """The shares of training and of test images that are right under the training's attack."""
-    folder = SHIPPED / run if run in shipped_names() else Path(run)
+    folder = stored_at(run)
     config = config_from(read_config(folder)["train"])
     if not config.robust:
         raise InputError(f"{run} was trained on clean images: there is no attack to repeat.")

@@ -56,9 +56,10 @@ def reaches_paper(found: Found) -> Claim:
         if record is None:
             held[data] = None
             continue
-        reached, second = [], found.get(name_of(data, "sda", "robust", 1))
+        second = found.get(name_of(data, "sda", "robust", 1))
+        seeds = [record, *([second] if second is not None and second.steps == record.steps else [])]
+        reached = []
         for eps, told in _told(data):
-            seeds = [record, *([second] if second is not None and second.steps == record.steps else [])]
             there = [row for one in seeds for row in (one.accuracy("pgd", eps), one.by_authors(eps))]
             lower = min((row for row in there if row is not None), key=lambda row: row["accuracy"])
             reached.append(100 * lower["interval"][1] >= told)

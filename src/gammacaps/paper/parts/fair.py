@@ -9,7 +9,8 @@ from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import Record
 
 UNLEARNED = 0.05
-UNATTACKED = tuple((attack, eps) for attack in ("fgsm", "pgd") for eps in EPS[:2])
+# The attacks of the paper, at the radii at which something can be kept.
+PAPERS = tuple((attack, eps) for attack in ("fgsm", "pgd") for eps in EPS[:2])
 HEADER = ["data", "network", "steps", "seed", "trained at", "clean", "eps", "FGSM", "PGD-40", "worst case", "images"]
 
 
@@ -19,9 +20,9 @@ WORDS = (
     "cross-entropy of a CNN) under PGD on the margin between scores; where its row says so, from cross-entropy (of a "
     "capsule network's lengths as shares of their sum) under PGD on the same. The worst case counts an image as right "
     "only if it stands under every attack of the suite; it was measured for the first seed only, and may be a little "
-    "lower under all of AutoAttack (docs/decisions.md). FGSM and PGD are on "
-    "the test images that the table of runs tells, the worst case on so many as its column says. PGD-40 is of Table 2, "
-    "on smallNORB at its tenth with the smaller steps: hold networks against one another by the worst case."
+    "lower under all of AutoAttack (docs/decisions.md). FGSM and PGD are on the test images that the table of runs "
+    "tells, the worst case on so many as its column says. PGD-40 is of Table 2, on smallNORB at its tenth with the "
+    "smaller steps: hold networks against one another by the worst case."
 )
 
 
@@ -38,8 +39,8 @@ def section(found: Found, folder: Path) -> str:
 def _unattacked(found: Found) -> str:
     """Routing by itself: the networks of Table 1, SDA's too, under attacks that none of them was trained under."""
     records = [found[name] for name in PARTS["table1"] if name in found]
-    rows = [[*heading(record), *(percent(record.accuracy(*at)) for at in UNATTACKED)] for record in records]
-    header = ["data", "network", "steps", "seed", *(f"{attack.upper()}, eps {eps:g}" for attack, eps in UNATTACKED)]
+    rows = [[*heading(record), *(percent(record.accuracy(*at)) for at in PAPERS)] for record in records]
+    header = ["data", "network", "steps", "seed", *(f"{attack.upper()}, eps {eps:g}" for attack, eps in PAPERS)]
     words = (
         "And without attack in training, the networks of Table 1, SDA among them: routing by itself. Only the paper's "
         "attacks were tried on these, so that a network whose gradients mislead looks better than it is."
