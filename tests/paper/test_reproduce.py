@@ -9,10 +9,12 @@ import pytest
 from made_up import record
 
 from gammacaps.cli import main
+from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.store import identity
 from gammacaps.models import load
 from gammacaps.paper import measure, run
 from gammacaps.paper.config import ReproduceConfig
+from gammacaps.paper.measure import suite_of
 from gammacaps.paper.plan import Planned
 from gammacaps.paper.record import path_of, read_records, write_record
 from gammacaps.training.config import TrainConfig
@@ -111,7 +113,9 @@ def made_up(monkeypatch, done):
 
     def attacked(folder, planned, options, eps, images):
         noted("attack_strongly", folder)
-        return {"worst": [{"eps": eps, "accuracy": 0.4, "weights": identity(load(folder))}]}
+        suite = list(EvaluateConfig(attacks=suite_of(options)).named_attacks())
+        row = {"eps": eps, "accuracy": 0.4, "weights": identity(load(folder)), "attacks": suite[1:], "suite": suite}
+        return {"worst": [row], "checks": [], "skipped": []}
 
     monkeypatch.setattr(run, "measure", measured)
     monkeypatch.setattr(run, "attack_strongly", attacked)
@@ -152,6 +156,10 @@ def test_strong_attacks_are_added_only_to_the_figures_of_the_very_weights(option
         return [call[0] for call in done], json.loads(path.read_text())["worst"]
 
     assert again() == (["attack_strongly"], whole["worst"])
+    # A worst case over fewer attacks is made up for; one over more is left.
+    fewer, more = ({**whole["worst"][0], "suite": suite} for suite in (["pgd"], [*whole["worst"][0]["suite"], "fab-t"]))
+    assert again(worst=[fewer]) == (["attack_strongly"], whole["worst"])
+    assert again(worst=[more]) == ([], [more])
     # Nor is a finished run trained again for an earlier moment whose figures are gone.
     early = options.results_folder / f"{SDA}.at-2.json"
     early.rename(tmp_path / "kept.json")

@@ -57,14 +57,20 @@ def attack_strongly(
     run: Path, planned: Planned, options: ReproduceConfig, eps: float, images: int | None
 ) -> dict[str, list[Any]]:
     """Figures that the suite at one radius adds."""
-    suite = ("fgsm", "pgd", *(QUICK_SUITE if options.quick else options.suite))
     checks = eps == planned.config.eps and not options.quick
     common = _common(planned, options, images)
-    found = evaluate_run(run, EvaluateConfig(attacks=suite, eps=(eps,), checks=checks, **common))
+    config = EvaluateConfig(attacks=suite_of(options), eps=(eps,), checks=checks, **common)
+    found = evaluate_run(run, config)
     classes = [sum(row) for row in found["confusion"]]  # of the images that the suite had
-    attacks = [row["attack"] for row in found["attacks"]]
-    worst = [{**row, "classes": classes, "attacks": attacks} for row in found["worst"]]
+    told = {"classes": classes, "attacks": [row["attack"] for row in found["attacks"]]}
+    told["suite"] = list(config.named_attacks())  # those that can't run on the network among them
+    worst = [{**row, **told} for row in found["worst"]]
     return {"worst": worst, "checks": found.get("checks", []), "skipped": found["skipped"]}
+
+
+def suite_of(options: ReproduceConfig) -> tuple[str, ...]:
+    """The suites or attacks that the worst cases are over."""
+    return ("fgsm", "pgd", *(QUICK_SUITE if options.quick else options.suite))
 
 
 def _common(planned: Planned, options: ReproduceConfig, images: int | None) -> dict[str, Any]:

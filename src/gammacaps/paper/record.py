@@ -50,6 +50,11 @@ class Record:
         """The row of the worst case over the suite at a radius."""
         return next((row for row in self.figures["worst"] if row["eps"] == eps), None)
 
+    def suite(self, eps: float) -> set[str]:
+        """The attacks that were asked for in the worst case at a radius; none where there is no worst case."""
+        row = self.worst(eps) or {"attacks": ()}
+        return set(row.get("suite", row["attacks"]))
+
     def line(self) -> str:
         """Its figures in short: accuracies clean, under PGD and in the worst case; T and D where it has capsules."""
         results = self.figures["results"]

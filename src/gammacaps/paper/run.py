@@ -13,6 +13,7 @@ from typing import Any
 
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
+from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.store import identity
 from gammacaps.models import load
 from gammacaps.models.stored import read_config
@@ -20,7 +21,7 @@ from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.facts import make_facts
-from gammacaps.paper.measure import attack_strongly, measure
+from gammacaps.paper.measure import attack_strongly, measure, suite_of
 from gammacaps.paper.page import write_page
 from gammacaps.paper.plan import Planned, chosen, same_training
 from gammacaps.paper.record import FACTS, Record, path_of, read_record, write_record
@@ -86,7 +87,10 @@ def make(planned: Planned, options: ReproduceConfig) -> None:
     for eps, images in unattacked(planned, options):
         record, started = read_record(path), time.monotonic()
         more = attack_strongly(folder, planned, options, eps, images)
-        figures = {**record.figures, **{name: record.figures[name] + more[name] for name in more}}
+        figures = dict(record.figures)
+        figures["worst"] = [*(row for row in figures["worst"] if row["eps"] != eps), *more["worst"]]
+        figures["checks"] = more["checks"] or figures["checks"]
+        figures["skipped"] = more["skipped"]
         figures["measure_seconds"] += round(time.monotonic() - started, 1)
         write_record(path, figures, record.arrays)
 
@@ -119,7 +123,8 @@ def unattacked(planned: Planned, options: ReproduceConfig) -> list[tuple[float, 
     if not measured(planned, options, planned.moments[-1]):
         return []
     record = read_record(_path(planned, options, planned.moments[-1]))
-    left = [(eps, images) for eps, images in planned.worst if record.worst(eps) is None]
+    suite = set(EvaluateConfig(attacks=suite_of(options)).named_attacks())
+    left = [(eps, images) for eps, images in planned.worst if not suite <= record.suite(eps)]
     return left if left and _measured_on(record, options.work_folder / planned.name, planned) else []
 
 
