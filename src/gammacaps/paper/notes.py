@@ -5,6 +5,7 @@ from typing import Any
 from gammacaps.paper.claims.attacked import bound
 from gammacaps.paper.expected import EPS, expected
 from gammacaps.paper.parts.cells import Found
+from gammacaps.paper.parts.fair import lacking
 from gammacaps.paper.plan import ALIKE, DATA, JUDGED, PALE, RULES, TENTH, name_of
 
 
@@ -173,16 +174,16 @@ def _attack(found: Found) -> str:
 
 def _loss(found: Found) -> str:
     """What becomes of the fair table's networks where they learn from cross-entropy, and are attacked on it."""
-    told, clearly = [], []
+    told, clearly, fewer = [], [], []
     for data in JUDGED:
         cells = []
         for rule in ALIKE:
-            pair = [found.get(name_of(data, rule, kind)) for kind in ("robust", "entropy")]
-            there = [record.worst(record.figures["train"]["eps"]) for record in pair if record is not None]
-            rows = [row for row in there if row is not None]
-            if len(rows) < len(pair):
+            pair = [record for kind in ("robust", "entropy") if (record := found.get(name_of(data, rule, kind)))]
+            rows = [row for record in pair if (row := record.worst(record.figures["train"]["eps"])) is not None]
+            if len(rows) < 2:
                 continue
             before, after = rows
+            fewer += [f"{RULES[rule]} on {DATA[data]}"] if lacking(pair[1], pair) else []
             cells.append(f"{RULES[rule]} {100 * before['accuracy']:.1f} and {100 * after['accuracy']:.1f}%")
             if before["interval"][1] < after["interval"][0] or after["interval"][1] < before["interval"][0]:
                 clearly.append(f"{RULES[rule]}'s on {DATA[data]}")
@@ -193,7 +194,12 @@ def _loss(found: Found) -> str:
         "**The loss.** In the worst case at the radius of training, with each network's own loss under PGD on the "
         f"margin, and with cross-entropy under PGD on cross-entropy (one seed each): {'; '.join(told)}. Clearly "
         f"different (the 95% intervals do not meet): {', '.join(clearly) or 'none'}."
+        f"{_fewer(fewer)}"
     )
+
+
+def _fewer(names: list[str]) -> str:
+    return f" On cross-entropy the worst case is under fewer attacks for {_listed(names)}." if names else ""
 
 
 def _data(found: Found) -> str:

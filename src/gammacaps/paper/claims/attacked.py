@@ -8,7 +8,7 @@ from typing import Any
 from gammacaps.paper.claims.judge import ON_BOTH, Claim, longest, mark, on_each, on_one, together, verdict
 from gammacaps.paper.expected import EPS, expected
 from gammacaps.paper.parts.cells import NOT_YET, Found
-from gammacaps.paper.parts.fair import unlearned
+from gammacaps.paper.parts.fair import lacking, unlearned
 from gammacaps.paper.plan import ALIKE, DATA, JUDGED, PALE, PARTS, TENTH, name_of
 from gammacaps.paper.record import Record
 
@@ -35,12 +35,20 @@ def more_robust(found: Found) -> Claim:
         rivals, after = max(values[1:]), [f"{record.steps:,}" for record in there]
         here = values[0] > max(2 * rivals, rivals + CLEARLY)
         told = f"{values[0]:.1f}% against {values[1]:.1f}% and {values[2]:.1f}%, after {', '.join(after)} steps"
+        told += _unlike_steps(there, eps)
         if data in JUDGED:
             held[data] = here
             cells.append(f"{DATA[data]}{mark(here)}: {told}")
         else:
             cells.append(f"{DATA[data]}, not judged, trained and measured at eps {eps:g}: {told}")
     return verdict(said, held, cells)
+
+
+def _unlike_steps(records: Sequence[Record], eps: float) -> str:
+    """How long PGD's steps were, where they were not the same for all."""
+    steps = [row["step"] for record in records if (row := record.accuracy("pgd", eps)) is not None]
+    told = ", ".join(f"{step:g}" for step in steps)
+    return f" (PGD's steps of {told}; the longest reach farthest)" if len(set(steps)) > 1 else ""
 
 
 def reaches_paper(found: Found) -> Claim:
@@ -162,7 +170,8 @@ def exclusive(found: Found) -> Claim:
 
     def judge(sda: Record, rba: Record, cnn: Record) -> tuple[bool, str]:
         rows = [row(record) or {} for record in (sda, rba, cnn)]
-        told = [f"{100 * row['accuracy']:.1f}%{_doubts(r)}" for row, r in zip(rows, (sda, rba, cnn), strict=True)]
+        three = (sda, rba, cnn)
+        told = [f"{100 * row['accuracy']:.1f}%{_doubts(r, three)}" for row, r in zip(rows, three, strict=True)]
         above = [
             name
             for name, row in zip(("RBA", "the CNN"), rows[1:], strict=True)
@@ -192,9 +201,10 @@ def _percent(row: dict[str, Any] | None) -> float:
     return 100 * row["accuracy"] if row is not None else math.nan
 
 
-def _doubts(record: Record) -> str:
-    """What speaks against comparing a network: classes that it has not learned, checks that it did not pass."""
+def _doubts(record: Record, beside: Sequence[Record]) -> str:
+    """What speaks against a comparison: classes that were not learned, checks not passed, attacks not tried."""
     few, failed = unlearned(record), [c["check"] for c in record.figures["checks"] if c["verdict"] in ("warn", "fail")]
     words = [f"has not learned {', '.join(few)}"] if few else []
     words += [f"does not pass {', '.join(failed)}"] if failed else []
+    words += ["was under fewer attacks"] if lacking(record, beside) else []
     return f" (which {' and '.join(words)})" if words else ""

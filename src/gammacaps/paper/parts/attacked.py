@@ -21,15 +21,20 @@ def pgd_section(found: Found, folder: Path) -> str:
     without = [f"`{name}`" for name in PARTS["table2"] if name in found and found[name].by_authors(EPS[0]) is None]
     lacking = f" (not measured: {', '.join(without)})" if without else ""
     theirs = f"{AUTHORS}{lacking}."
-    told = [(theirs, EPS, Record.by_authors), (f"{AT_A_TENTH} {_steps(found)}", TENTH, _row_of("pgd"))]
+    told = [(theirs, EPS, Record.by_authors), (f"{AT_A_TENTH}{_steps(found)}", TENTH, _row_of("pgd"))]
     return _section("table2", "pgd", found, [(PGD, EPS, _row_of("pgd")), *told])
 
 
 def _steps(found: Found) -> str:
-    """How PGD went at a tenth of the radii, of which it may fall short."""
-    rows = [row for record in found.values() for eps in TENTH if (row := record.accuracy("pgd", eps))]
-    steps = sorted({row["step"] for row in rows})
-    return "PGD: " + ", ".join(f"40 steps of {step:g}, which reach {40 * step:g}" for step in steps) + "."
+    """How PGD went at a tenth of the radii: of some it may fall short, and not all runs took the same steps."""
+    runs: dict[float, list[str]] = {}
+    for record in found.values():
+        if row := record.accuracy("pgd", TENTH[0]):
+            runs.setdefault(row["step"], []).append(f"`{record.name}`")
+    longest = max(runs, default=0.0)
+    told = [f" PGD: 40 steps of {longest:g}, which reach {40 * longest:g}"] if runs else []
+    told += [f"only 40 of {s:g}, which reach {40 * s:g}: {', '.join(runs[s])}" for s in sorted(runs) if s < longest]
+    return "; ".join(told) + "." * bool(told)
 
 
 def fgsm_section(found: Found, folder: Path) -> str:
