@@ -10,7 +10,7 @@ from torch import nn
 import gammacaps
 from gammacaps.attacks import pgd
 from gammacaps.data import load_set
-from gammacaps.evaluation.checks import all_checks, verdict
+from gammacaps.evaluation.checks import all_checks, probed_radius, verdict
 from gammacaps.evaluation.checks.check import Check
 from gammacaps.evaluation.checks.compare import compare
 from gammacaps.evaluation.checks.planted import features_of, plant, planted
@@ -228,8 +228,9 @@ def test_accuracy_that_rises_with_eps():
     assert verdicts([near, other])["falls-with-eps"] == ("fail", 0.1)
     same = [measured("pgd", slice(0, 50), eps=eps) for eps in (0.1, 0.2)]
     assert verdicts(same)["falls-with-eps"] == ("warn", 0)  # a larger ball breaks nothing more
-    one_step = [measured("fgsm", slice(0, 50), eps=0.1), measured("fgsm", slice(0, 30), eps=0.3)]
-    assert "falls-with-eps" not in verdicts(one_step)  # a single step may well overshoot
+    for attack in ("fgsm", "vote", "transfer"):  # a single step may well overshoot, and steps on another network
+        blind = [measured(attack, slice(0, 50), eps=0.1), measured(attack, slice(0, 30), eps=0.3)]
+        assert "falls-with-eps" not in verdicts(blind)
     curve = [measured("sweep", slice(0, 10 * n), eps=0.1 * n) for n in range(1, 4)]
     assert verdicts([near], curve)["falls-with-eps"][0] == "pass"
 
@@ -306,3 +307,30 @@ def test_the_worst_verdict_counts_and_all_numbers_are_numbers(trained, test_imag
     images, labels = test_images
     found = all_checks(trained, images[:4], labels[:4], torch.zeros(4).bool(), [], [])
     assert all(c.number is None or math.isfinite(c.number) for c in found)
+
+
+def test_probes_see_every_class_whatever_the_order(trained, monkeypatch):
+    """A data set whose labels have a period, or that is sorted by class: every class is probed as often."""
+    data = load_set("fashion-mini")
+    seen = []
+    monkeypatch.setattr("gammacaps.evaluation.checks.gradients", lambda *args: seen.append(args[2]) or [])
+    monkeypatch.setattr("gammacaps.evaluation.checks.planted", lambda *args: Check("planted", "pass", 0.0, ""))
+    for labels in (torch.arange(500) % 10, torch.arange(500) // 50):
+        all_checks(trained, data.images, labels, torch.zeros(500).bool(), [], [])
+        assert seen[-1].bincount().tolist() == [10] * 10
+    all_checks(trained, data.images, labels, torch.zeros(500).bool(), [], [], seed=1)
+    assert seen[-1].bincount().tolist() == [10] * 10
+
+
+def test_probes_are_at_the_largest_radius_at_which_a_tenth_stands():
+    correct = torch.ones(40).bool()
+
+    def stand(eps, count):
+        return Measured(Spec("pgd", eps), torch.arange(40) >= count, correct, 0.0, 0.0)
+
+    assert probed_radius(correct, []) == 0.1
+    assert probed_radius(correct, [stand(0.03, 30), stand(0.1, 4), stand(0.3, 3)]) == 0.1
+    assert probed_radius(correct, [stand(0.1, 4), Measured(Spec("fgsm", 0.1), correct, correct, 0.0, 0.0)]) == 0.1
+    assert probed_radius(correct, [stand(0.03, 30), stand(0.1, 4), stand(0.1, 2)]) == 0.03
+    assert probed_radius(correct, [stand(0.2, 0), stand(0.3, 0), stand(0.5, 40)]) == 0.2
+    assert probed_radius(correct, [stand(0.5, 40)]) == 0.1

@@ -15,6 +15,7 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.measure import Report
 from gammacaps.evaluation.robustness import robustness
 from gammacaps.evaluation.store import Store
+from gammacaps.evaluation.turns import in_turns
 from gammacaps.metrics import TScore, d_score
 from gammacaps.models import CNN, CapsuleModel, Model
 from gammacaps.processes import ALONE, Processes, own_device
@@ -74,11 +75,7 @@ def balanced_places(data: DataSet | StoredSet, limit: int | None) -> Tensor:
     """Where they stand in the data set."""
     if limit is None or limit >= len(data.labels):
         return torch.arange(len(data.labels))
-    place = torch.empty_like(data.labels)  # each image's place among those of its class
-    for label in data.labels.unique():
-        members = (data.labels == label).nonzero().squeeze(1)
-        place[members] = torch.arange(len(members))
-    return place.argsort(stable=True)[:limit].sort().values
+    return in_turns(data.labels)[:limit].sort().values
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -10,12 +10,14 @@ from gammacaps.evaluation.checks.compare import compare
 from gammacaps.evaluation.checks.planted import planted
 from gammacaps.evaluation.checks.probe import bound, gradients, learned, longer, neighbours, repeats
 from gammacaps.evaluation.measure import Measured, Report
+from gammacaps.evaluation.turns import drawn_in_turns
 
-__all__ = ["Check", "Verdict", "all_checks", "verdict"]
+__all__ = ["Check", "Verdict", "all_checks", "probed_radius", "verdict"]
 
 # Images that a probe looks at, so that the checks take a small part of an evaluation's time.
 PROBED = 100
 PLANTED = 32
+ENOUGH = 0.1
 
 
 def all_checks(
@@ -29,16 +31,14 @@ def all_checks(
     seed: int = 0,
     report: Report = lambda *_: None,
 ) -> list[Check]:
-    """All checks, the probes at the largest radius below 0.5 (or at 0.1 where there is none)."""
-    radii = [m.spec.eps for m in found if 0 < m.spec.eps < 0.5]
-    eps = max(radii, default=0.1)
-    some, named = images[:: max(1, len(images) // PROBED)][:PROBED], labels[:: max(1, len(labels) // PROBED)][:PROBED]
+    """All checks, the probes on images of all classes, at `probed_radius`."""
+    eps = probed_radius(correct, found)
+    drawn = drawn_in_turns(labels, seed)
+    some, named = images[drawn[:PROBED]], labels[drawn[:PROBED]]
     checks = [learned(correct, labels), *compare(found, curve)]
-    here = [m for m in found if m.spec.eps == eps]
-    if here:
-        done = torch.stack([m.done for m in here]).all(0)
-        stood = correct & ~torch.stack([m.broken for m in here]).any(0) & done
-        index = stood.nonzero().squeeze(1)[:PROBED]
+    if any(m.spec.eps == eps for m in found):
+        stood, done = _stood(correct, found, eps)
+        index = drawn[stood.to(drawn.device)[drawn]][:PROBED]
         drawn_from = round(int(done.sum()) * len(index) / max(1, int(stood.sum())))
         report("check of longer attacks", 0, len(index))
         checks.append(longer(model, images[index], labels[index], eps, seed, drawn_from))
@@ -49,6 +49,24 @@ def all_checks(
     report("check by planted examples", 0, len(some[:PLANTED]))
     checks.append(planted(model, some[:PLANTED], eps, seed))
     return checks
+
+
+def probed_radius(correct: Tensor, found: list[Measured]) -> float:
+    """The largest radius below 0.5 at which a tenth of the images stand: where none do, there is nothing to doubt.
+
+    Where there is none, the smallest; without any attack 0.1.
+    """
+    radii = sorted({m.spec.eps for m in found if 0 < m.spec.eps < 0.5})
+    standing = {eps: _stood(correct, found, eps) for eps in radii}
+    kept = [eps for eps, (stood, done) in standing.items() if done.any() and stood.sum() >= ENOUGH * done.sum()]
+    return max(kept, default=radii[0] if radii else 0.1)
+
+
+def _stood(correct: Tensor, found: list[Measured], eps: float) -> tuple[Tensor, Tensor]:
+    """The images that stood under all attacks at a radius, and those that all attacks came to."""
+    here = [m for m in found if m.spec.eps == eps]
+    done = torch.stack([m.done for m in here]).all(0)
+    return correct & ~torch.stack([m.broken for m in here]).any(0) & done, done
 
 
 def verdict(checks: list[Check]) -> Verdict:

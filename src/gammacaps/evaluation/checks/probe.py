@@ -115,7 +115,7 @@ def longer(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: 
     attacked = pgd(model, images, labels, eps=eps, **options)
     with torch.no_grad():
         fell = int((model(attacked).argmax(dim=1) != labels).sum())
-    words = f"Of {len(images)} images that stood, {fell} fell to 300 more steps from a new start"
+    words = f"Of {len(images)} images that stood at eps {eps:g}, {fell} fell to 300 more steps from a new start"
     verdict = missed(fell, drawn_from)
     end = "" if verdict == "pass" else ": the worst case above is still too high"
     return Check("longer-attacks", verdict, fell / max(1, drawn_from), f"{words}{end}.")
