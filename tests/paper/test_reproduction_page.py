@@ -116,6 +116,15 @@ def test_the_fair_table_tells_which_attacks_were_left_out(tmp_path):
     assert f"Not in the worst case: {words[:-1]} (`{names[0]}`, `{names[1]}`)." in text
 
 
+def test_checks_that_saw_one_class_alone_are_named(tmp_path):
+    found = as_the_paper_says()
+    meaning = "At eps 0.5 PGD leaves 0.0%, where 100.0% is all that can be kept."
+    found["smallnorb-rba-robust-0"].figures["checks"] = [{"check": "attainable", "verdict": "pass", "meaning": meaning}]
+    told = "1 of 1 checks passed (those that probe the network itself saw images of one class alone)"
+    assert f"`smallnorb-rba-robust-0`: {told};" in page(found, tmp_path)
+    assert page(found, tmp_path).count("of one class alone") == 1
+
+
 def test_a_worst_case_over_fewer_attacks_is_named_wherever_it_is_compared(tmp_path):
     found = as_the_paper_says()
     name = "fashion-mnist-rba-entropy-0"

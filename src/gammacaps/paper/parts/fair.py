@@ -13,6 +13,7 @@ from gammacaps.paper.record import Record
 
 UNLEARNED = 0.05
 STEP = 0.01  # of the paper's PGD
+ONE_CLASS = "where 100.0% is all that can be kept"  # in what the check at eps 0.5 says of such images
 # The attacks of the paper, at the radii at which something can be kept.
 PAPERS = tuple((attack, eps) for attack in ("fgsm", "pgd") for eps in EPS[:2])
 HEADER = ["data", "network", "steps", "seed", "trained at", "clean", "eps", "FGSM", "PGD-40", "worst case", "images"]
@@ -123,4 +124,7 @@ def _checked(record: Record) -> str:
     judged = [check for check in record.figures["checks"] if check["verdict"] != "skip"]
     passed = sum(check["verdict"] == "pass" for check in judged)
     bad = " ".join(check.get("meaning", check["check"]) for check in judged if check["verdict"] != "pass")
-    return f"`{record.name}`: {passed} of {len(judged)} checks passed" + (f" (not: {bad.rstrip('.')})" if bad else "")
+    told = [f"not: {bad.rstrip('.')}"] if bad else []
+    if any(ONE_CLASS in check.get("meaning", "") for check in judged):
+        told.append("those that probe the network itself saw images of one class alone")
+    return f"`{record.name}`: {passed} of {len(judged)} checks passed" + (f" ({'; '.join(told)})" if told else "")
