@@ -9,11 +9,11 @@ def in_turns(labels: Tensor) -> Tensor:
     turn = torch.empty_like(labels)  # each image's place among those of its class
     for label in labels.unique():
         members = (labels == label).nonzero().squeeze(1)
-        turn[members] = torch.arange(len(members), device=labels.device)
+        turn[members] = torch.arange(len(members))
     return turn.argsort(stable=True)
 
 
 def drawn_in_turns(labels: Tensor, seed: int) -> Tensor:
     """The same with the images of each class drawn by a seed: a data set's order may have a period."""
-    shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed)).to(labels.device)
+    shuffled = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
     return shuffled[in_turns(labels[shuffled])]

@@ -4,7 +4,7 @@ from typing import Any
 
 from gammacaps.paper.claims.attacked import bound
 from gammacaps.paper.expected import EPS, expected
-from gammacaps.paper.parts.cells import Found
+from gammacaps.paper.parts.cells import Found, unlike_steps
 from gammacaps.paper.parts.fair import lacking
 from gammacaps.paper.plan import ALIKE, DATA, JUDGED, PALE, RULES, TENTH, name_of
 
@@ -136,12 +136,12 @@ def _unequal(found: Found) -> str:
         if clean is None or attacked is None:
             continue
         eps = attacked.figures["train"]["eps"]
-        rows = [record.accuracy("pgd", eps) for record in (clean, attacked)]
-        if rows[0] and rows[1]:
+        rows = [row for record in (clean, attacked) if (row := record.accuracy("pgd", eps)) is not None]
+        if len(rows) == 2:
             paper = f"{expected()['pgd'][data]['rba'][EPS.index(eps)]:.2f}% in the paper, here " if eps in EPS else ""
             words += (
                 f" RBA on {title} under PGD-40 at eps {eps:g}: {paper}{100 * rows[0]['accuracy']:.1f}% trained on "
-                f"clean images and {100 * rows[1]['accuracy']:.1f}% under attack."
+                f"clean images and {100 * rows[1]['accuracy']:.1f}% under attack{unlike_steps(rows)}."
             )
     return words
 

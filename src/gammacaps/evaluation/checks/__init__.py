@@ -33,12 +33,12 @@ def all_checks(
 ) -> list[Check]:
     """All checks, the probes on images of all classes, at `probed_radius`."""
     eps = probed_radius(correct, found)
-    drawn = drawn_in_turns(labels, seed)
+    drawn = drawn_in_turns(labels.cpu(), seed)  # stored images are read by places on the CPU
     some, named = images[drawn[:PROBED]], labels[drawn[:PROBED]]
     checks = [learned(correct, labels), *compare(found, curve)]
     if any(m.spec.eps == eps for m in found):
         stood, done = _stood(correct, found, eps)
-        index = drawn[stood.to(drawn.device)[drawn]][:PROBED]
+        index = drawn[stood[drawn]][:PROBED]
         drawn_from = round(int(done.sum()) * len(index) / max(1, int(stood.sum())))
         report("check of longer attacks", 0, len(index))
         checks.append(longer(model, images[index], labels[index], eps, seed, drawn_from))

@@ -7,7 +7,7 @@ from typing import Any
 
 from gammacaps.paper.claims.judge import ON_BOTH, Claim, longest, mark, on_each, on_one, together, verdict
 from gammacaps.paper.expected import EPS, expected
-from gammacaps.paper.parts.cells import NOT_YET, Found
+from gammacaps.paper.parts.cells import NOT_YET, Found, unlike_steps
 from gammacaps.paper.parts.fair import lacking, unlearned
 from gammacaps.paper.plan import ALIKE, DATA, JUDGED, PALE, PARTS, TENTH, name_of
 from gammacaps.paper.record import Record
@@ -27,7 +27,8 @@ def more_robust(found: Found) -> Claim:
         runs = [longest(found, data), *(found.get(name_of(data, rule, "standard")) for rule in ("rba", "em"))]
         there = [record for record in runs if record is not None]
         eps = 0.3 if data in JUDGED else TENTH[1]
-        values = [100 * row["accuracy"] for record in there if (row := record.accuracy("pgd", eps)) is not None]
+        rows = [row for record in there if (row := record.accuracy("pgd", eps)) is not None]
+        values = [_percent(row) for row in rows]
         if len(values) < len(runs):
             if data in JUDGED:
                 held[data] = None
@@ -35,20 +36,13 @@ def more_robust(found: Found) -> Claim:
         rivals, after = max(values[1:]), [f"{record.steps:,}" for record in there]
         here = values[0] > max(2 * rivals, rivals + CLEARLY)
         told = f"{values[0]:.1f}% against {values[1]:.1f}% and {values[2]:.1f}%, after {', '.join(after)} steps"
-        told += _unlike_steps(there, eps)
+        told += unlike_steps(rows)
         if data in JUDGED:
             held[data] = here
             cells.append(f"{DATA[data]}{mark(here)}: {told}")
         else:
             cells.append(f"{DATA[data]}, not judged, trained and measured at eps {eps:g}: {told}")
     return verdict(said, held, cells)
-
-
-def _unlike_steps(records: Sequence[Record], eps: float) -> str:
-    """How long PGD's steps were, where they were not the same for all."""
-    steps = [row["step"] for record in records if (row := record.accuracy("pgd", eps)) is not None]
-    told = ", ".join(f"{step:g}" for step in steps)
-    return f" (PGD's steps of {told}; the longest reach farthest)" if len(set(steps)) > 1 else ""
 
 
 def reaches_paper(found: Found) -> Claim:

@@ -28,6 +28,13 @@ def percent(row: dict[str, Any] | None) -> str:
     return f"{100 * row['accuracy']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
+def unlike_steps(rows: Sequence[dict[str, Any]]) -> str:
+    """How long PGD's steps were, where they were not the same in all rows."""
+    steps = [row["step"] for row in rows]
+    told = ", ".join(f"{step:g}" for step in steps)
+    return f" (PGD's steps of {told}; the longest reach farthest)" if len(set(steps)) > 1 else ""
+
+
 def score(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
