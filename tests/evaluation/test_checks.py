@@ -312,14 +312,20 @@ def test_the_worst_verdict_counts_and_all_numbers_are_numbers(trained, test_imag
 def test_probes_see_every_class_whatever_the_order(trained, monkeypatch):
     """A data set whose labels have a period, or that is sorted by class: every class is probed as often."""
     data = load_set("fashion-mini")
-    seen = []
-    monkeypatch.setattr("gammacaps.evaluation.checks.gradients", lambda *args: seen.append(args[2]) or [])
-    monkeypatch.setattr("gammacaps.evaluation.checks.planted", lambda *args: Check("planted", "pass", 0.0, ""))
+    probed, lengthened = [], []
+    monkeypatch.setattr("gammacaps.evaluation.checks.gradients", lambda *args: probed.append(args[1:3]) or [])
+    passed = Check("c", "pass", 0.0, "")
+    monkeypatch.setattr("gammacaps.evaluation.checks.longer", lambda *args: lengthened.append(args[2]) or passed)
+    monkeypatch.setattr("gammacaps.evaluation.checks.planted", lambda *_: passed)
+    every = torch.ones(500).bool()
+    found = [Measured(Spec("pgd", 0.1), ~every, every, 0.0, 0.0)]
     for labels in (torch.arange(500) % 10, torch.arange(500) // 50):
-        all_checks(trained, data.images, labels, torch.zeros(500).bool(), [], [])
-        assert seen[-1].bincount().tolist() == [10] * 10
-    all_checks(trained, data.images, labels, torch.zeros(500).bool(), [], [], seed=1)
-    assert seen[-1].bincount().tolist() == [10] * 10
+        all_checks(trained, data.images, labels, every, found, [])
+        assert probed[-1][1].bincount().tolist() == [10] * 10
+        assert lengthened[-1].bincount().tolist() == [10] * 10
+    all_checks(trained, data.images, labels, every, found, [], seed=1)
+    assert probed[-1][1].bincount().tolist() == [10] * 10
+    assert not torch.equal(probed[-1][0], probed[-2][0])  # another seed, other images
 
 
 def test_probes_are_at_the_largest_radius_at_which_a_tenth_stands():

@@ -1,12 +1,16 @@
 """The page from made-up records: its tables' order, and what it says when claims hold and when they do not."""
 
+import dataclasses
 import re
 
 import numpy as np
 import pytest
+import torch
 from made_up import as_the_paper_says, changed, record
 
+import gammacaps
 from gammacaps.errors import InputError
+from gammacaps.evaluation.checks.probe import bound
 from gammacaps.paper.claims import CLAIMS, claims
 from gammacaps.paper.page import SECTIONS, page, write_page
 from gammacaps.paper.plan import PARTS
@@ -118,9 +122,10 @@ def test_the_fair_table_tells_which_attacks_were_left_out(tmp_path):
 
 def test_checks_that_saw_one_class_alone_are_named(tmp_path):
     found = as_the_paper_says()
-    meaning = "At eps 0.5 PGD leaves 0.0%, where 100.0% is all that can be kept."
-    found["smallnorb-rba-robust-0"].figures["checks"] = [{"check": "attainable", "verdict": "pass", "meaning": meaning}]
-    told = "1 of 1 checks passed (those that probe the network itself saw images of one class alone)"
+    model = gammacaps.create("small", hidden=(3,), filters=4, primary_types=1, decoder=())
+    check = bound(model, torch.rand(4, 1, 28, 28), torch.zeros(4).long(), 0)
+    found["smallnorb-rba-robust-0"].figures["checks"] = [dataclasses.asdict(check)]
+    told = "1 of 1 checks passed (those from `attainable-at-0.5` on saw images of one class alone)"
     assert f"`smallnorb-rba-robust-0`: {told};" in page(found, tmp_path)
     assert page(found, tmp_path).count("of one class alone") == 1
 
@@ -132,12 +137,14 @@ def test_a_worst_case_over_fewer_attacks_is_named_wherever_it_is_compared(tmp_pa
     em = found["mnist-em-robust-0"].worst(0.3)
     em |= {"attacks": ["noise"], "correct": 0, "accuracy": 0.0}  # more attacks could lower nothing
     text = page(found, tmp_path)
-    assert f"names them: noise, apgd-t. Without apgd-t: `{name}`.\n" in text
+    stood = "`mnist-em-robust-0` (no image of which stood anyway)"
+    assert f"names them: noise, apgd-t. Without apgd-t: {stood}, `{name}`.\n" in text
     assert re.search(r"on cross-entropy, fashionMNIST: SDA 40.0%, RBA 20.0% \(which was under fewer attacks\), ", text)
     told = next(line for line in text.splitlines() if line.startswith("**The loss.**"))
-    assert told.endswith(" On cross-entropy the worst case is under fewer attacks for RBA on fashionMNIST.")
+    assert told.endswith(" Not over the same attacks (the fair table): RBA on fashionMNIST.")
     # Asked for, though it can't run on the network: not fewer.
-    found[name].worst(0.3)["suite"] = ["noise", "apgd-t"]
+    for row in (found[name].worst(0.3), em):
+        row["suite"] = ["noise", "apgd-t"]
     assert "Without apgd-t" not in page(found, tmp_path)
 
 

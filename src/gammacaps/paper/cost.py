@@ -30,7 +30,7 @@ def cost_table(runs: Sequence[Planned], done: Collection[str], *, quick: bool = 
         moments = ", ".join(f"{m:,}" for m in run.moments)
         lines.append(f"{run.name:<32}{run.config.steps:>8,}{attack:>8}  {moments:<16}{cost}")
     left = [seconds(run.config) for run in runs if run.name not in done]
-    rest = f"{_words(sum(left))} of training left, each alone on the GPU, and about half as much again for measuring"
+    rest = f"{_words(sum(left))} of training left, each alone on the GPU, and three quarters of that for measuring"
     more = rest if left else "all done"
     lines.append(f"{len(runs)} runs, {more}.")
     return "\n".join(lines)

@@ -183,7 +183,7 @@ def _loss(found: Found) -> str:
             if len(rows) < 2:
                 continue
             before, after = rows
-            fewer += [f"{RULES[rule]} on {DATA[data]}"] if lacking(pair[1], pair) else []
+            fewer += [f"{RULES[rule]} on {DATA[data]}"] if any(lacking(record, pair) for record in pair) else []
             cells.append(f"{RULES[rule]} {100 * before['accuracy']:.1f} and {100 * after['accuracy']:.1f}%")
             if before["interval"][1] < after["interval"][0] or after["interval"][1] < before["interval"][0]:
                 clearly.append(f"{RULES[rule]}'s on {DATA[data]}")
@@ -199,7 +199,7 @@ def _loss(found: Found) -> str:
 
 
 def _fewer(names: list[str]) -> str:
-    return f" On cross-entropy the worst case is under fewer attacks for {_listed(names)}." if names else ""
+    return f" Not over the same attacks (the fair table): {_listed(names)}." if names else ""
 
 
 def _data(found: Found) -> str:

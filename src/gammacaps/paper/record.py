@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gammacaps.errors import InputError
+from gammacaps.evaluation.config import ATTACKS
 from gammacaps.files import read_json, write_whole
 
 FORMAT = 2
@@ -53,7 +54,7 @@ class Record:
     def suite(self, eps: float) -> set[str]:
         """The attacks that were asked for in the worst case at a radius; none where there is no worst case."""
         row = self.worst(eps) or {"attacks": ()}
-        return set(row.get("suite", row["attacks"]))
+        return {name for name in row.get("suite", row["attacks"]) if name in ATTACKS}
 
     def line(self) -> str:
         """Its figures in short: accuracies clean, under PGD and in the worst case; T and D where it has capsules."""

@@ -17,7 +17,7 @@ __all__ = ["Check", "Verdict", "all_checks", "probed_radius", "verdict"]
 # Images that a probe looks at, so that the checks take a small part of an evaluation's time.
 PROBED = 100
 PLANTED = 32
-ENOUGH = 0.1
+ENOUGH = 0.1  # of the images must stand at the radius that is probed
 
 
 def all_checks(

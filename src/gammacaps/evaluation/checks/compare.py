@@ -73,8 +73,8 @@ def _beats(
 def _falls(found: list[Measured]) -> Check | None:
     """What a small ball holds, a larger one holds too: no image may fall near and stand far, and some must fall more.
 
-    A single step may overshoot, so FGSM is left out, and so may attacks on a surrogate, which follow another network;
-    AutoAttack's parts after the first see only what others left.
+    Left out are FGSM, whose single step may overshoot, attacks on a surrogate, which climb another network, and
+    AutoAttack's parts after the first, which see only what others left.
     """
     pairs = []
     left_out = {"fgsm", "vote", "transfer", "grey", "auto-square", "apgd-t", "fab-t"}

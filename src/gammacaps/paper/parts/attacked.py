@@ -28,9 +28,9 @@ def pgd_section(found: Found, folder: Path) -> str:
 def _steps(found: Found) -> str:
     """How PGD went at a tenth of the radii: of some it may fall short, and not all runs took the same steps."""
     runs: dict[float, list[str]] = {}
-    for record in found.values():
-        if row := record.accuracy("pgd", TENTH[0]):
-            runs.setdefault(row["step"], []).append(f"`{record.name}`")
+    for name in PARTS["table2"]:
+        if name in found and (row := found[name].accuracy("pgd", TENTH[0])):
+            runs.setdefault(row["step"], []).append(f"`{name}`")
     longest = max(runs, default=0.0)
     told = [f" PGD: 40 steps of {longest:g}, which reach {40 * longest:g}"] if runs else []
     told += [f"only 40 of {s:g}, which reach {40 * s:g}: {', '.join(runs[s])}" for s in sorted(runs) if s < longest]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gammacaps.evaluation.config import ATTACKS
+from gammacaps.evaluation.config import ATTACKS, EvaluateConfig
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.parts.cells import Found, heading, missing, on_loss, percent, table
 from gammacaps.paper.parts.confusion import right
@@ -12,7 +12,6 @@ from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import Record
 
 UNLEARNED = 0.05
-STEP = 0.01  # of the paper's PGD
 ONE_CLASS = "where 100.0% is all that can be kept"  # in what the check at eps 0.5 says of such images
 # The attacks of the paper, at the radii at which something can be kept.
 PAPERS = tuple((attack, eps) for attack in ("fgsm", "pgd") for eps in EPS[:2])
@@ -71,25 +70,31 @@ def unlearned(record: Record) -> list[str]:
 
 def _suite(records: list[Record]) -> str:
     """The attacks that the worst cases are over, and which worst cases are over fewer."""
-    attacks = dict.fromkeys(name for record in records for row in record.figures["worst"] for name in row["attacks"])
-    if not attacks:
+    asked = {name for record in records for name in _asked(record)}
+    if not asked:
         return ""
     without: dict[str, list[str]] = {}
     for record in records:
         if names := lacking(record, records):
-            without.setdefault(", ".join(names), []).append(f"`{record.name}`")
-    fewer = "".join(f" Without {names}: {', '.join(runs)}." for names, runs in without.items())
-    return f"The suite, as `gammacaps evaluate` names them: {', '.join(attacks)}.{fewer}"
+            stood = any(row["correct"] for row in record.figures["worst"])
+            told = f"`{record.name}`{'' if stood else ' (no image of which stood anyway)'}"
+            without.setdefault(", ".join(names), []).append(told)
+    words = f"The suite, as `gammacaps evaluate` names them: {', '.join(name for name in ATTACKS if name in asked)}"
+    if any("grey" in row["attacks"] for record in records for row in record.figures["worst"]):
+        words += ", and at eps 0.5 the grey image that every image can become"
+    return f"{words}." + "".join(f" Without {names}: {', '.join(runs)}." for names, runs in without.items())
 
 
 def lacking(record: Record, beside: Iterable[Record]) -> list[str]:
-    """The attacks of other runs' worst cases that this one's is not over; none where they could lower nothing."""
-    worst = record.worst(record.figures["train"]["eps"])
-    if worst is None or worst["correct"] == 0:
-        return []
-    others = {name for other in beside for name in other.suite(other.figures["train"]["eps"])}
-    own = record.suite(worst["eps"])
+    """The attacks of other runs' worst cases that one of this run's is not over."""
+    rows = record.figures["worst"]
+    others = {name for other in beside for name in _asked(other)}
+    own = set.intersection(*(record.suite(row["eps"]) for row in rows)) if rows else others
     return [name for name in ATTACKS if name in others - own]
+
+
+def _asked(record: Record) -> set[str]:
+    return set().union(*(record.suite(row["eps"]) for row in record.figures["worst"]))
 
 
 def _rows(record: Record) -> list[list[str]]:
@@ -107,7 +112,9 @@ def _rows(record: Record) -> list[list[str]]:
 
 def _pgd(row: dict[str, Any] | None) -> str:
     """With the length of its steps where it is not the paper's."""
-    return percent(row) + (f", steps of {row['step']:g}" if row is not None and row["step"] != STEP else "")
+    if row is None or row["step"] == EvaluateConfig.attack_step:
+        return percent(row)
+    return f"{percent(row)}, steps of {row['step']:g}"
 
 
 def _skipped(records: list[Record]) -> str:
@@ -126,5 +133,5 @@ def _checked(record: Record) -> str:
     bad = " ".join(check.get("meaning", check["check"]) for check in judged if check["verdict"] != "pass")
     told = [f"not: {bad.rstrip('.')}"] if bad else []
     if any(ONE_CLASS in check.get("meaning", "") for check in judged):
-        told.append("those that probe the network itself saw images of one class alone")
+        told.append("those from `attainable-at-0.5` on saw images of one class alone")
     return f"`{record.name}`: {passed} of {len(judged)} checks passed" + (f" ({'; '.join(told)})" if told else "")
