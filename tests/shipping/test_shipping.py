@@ -102,7 +102,9 @@ def test_a_card_is_of_these_weights_and_of_no_others(run, tmp_path):
     assert sorted(p.name for p in folder.iterdir()) == sorted((*FILES, "results.json"))
     text = (folder / "README.md").read_text()
     row = results["attacks"][1]
-    assert f"| PGD-2 eps 0.1 | {100 * row['accuracy']:.1f}% | " in text
+    table = re.search(r"\| \| eps 0\.1 \|\n\| --- \| --- \|\n((\| .+ \| .+ \|\n)+)", text)[1]
+    assert re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE) == ["clean", "FGSM", "PGD-2", "**worst case**"]
+    assert f"| PGD-2 | {100 * row['accuracy']:.1f} ({100 * row['interval'][0]:.1f} to " in table
     assert f"| T (1: a tree) | {results['T']['mean']:.3f} |" in text
     line = re.search(r"    gammacaps train (.*) --out runs/my-tiny\n", text)[1]
     told = tyro.cli(Train, args=shlex.split(line), config=(tyro.conf.OmitArgPrefixes,)).train

@@ -68,11 +68,14 @@ def shown(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def title(row: dict[str, Any]) -> str:
-    """An attack's name, as in PGD-40 eps 0.3."""
+    """An attack's name and radius, as in PGD-40 eps 0.3."""
+    return f"{attack_name(row)} eps {row['eps']:g}"
+
+
+def attack_name(row: dict[str, Any]) -> str:
+    """As in PGD-40, or PGD on margins x2 with its restarts."""
     name = f"PGD-{row['steps']}" if row["attack"] == "pgd" else NAMES[row["attack"]]
-    if row["restarts"] > 1:
-        name += f" x{row['restarts']}"
-    return f"{name} eps {row['eps']:g}"
+    return f"{name} x{row['restarts']}" if row["restarts"] > 1 else name
 
 
 def _accuracy(name: str, row: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.run import radius_of
 from gammacaps.evaluation.store import identity
-from gammacaps.evaluation.table import shown, title
+from gammacaps.evaluation.table import attack_name, shown
 from gammacaps.files import new_folder, read_json, write_json, write_whole
 from gammacaps.models import load
 from gammacaps.models.shipped import FIGURES, FILES
@@ -119,18 +119,25 @@ def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> s
 
 
 def _figures_table(results: dict[str, Any]) -> str:
+    """One row an attack, one column a radius."""
     images = f"{results['data']['images']:,} test images of {results['data']['name']}"
     copy = COPY if Path(results["data"]["source"]).name.startswith("smallnorb48") else ""
-    lines = [f"## Figures\n\nOn {images}, measured with the weights as they are shipped.{copy}\n"]
-    lines += ["| | right | 95% interval |", "| --- | --- | --- |", _row("clean", results["clean"])]
-    lines += [_row(title(row), row) for row in shown(results["attacks"])]
-    lines += [_row(f"**worst case** eps {row['eps']:g}", row) for row in results["worst"]]
-    return "\n".join(lines)
+    words = f"On {images}, measured with the weights as they are shipped: percent right, with the 95% interval.{copy}"
+    radii = sorted({row["eps"] for row in results["worst"]})
+    cells = {"clean": dict.fromkeys(radii, results["clean"])}
+    for name, row in [(attack_name(row), row) for row in shown(results["attacks"])]:
+        cells.setdefault(name, {})[row["eps"]] = row
+    cells["**worst case**"] = {row["eps"]: row for row in results["worst"]}
+    lines = [f"| | {' | '.join(f'eps {eps:g}' for eps in radii)} |", f"|{' --- |' * (len(radii) + 1)}"]
+    lines += [f"| {name} | {' | '.join(_cell(row.get(eps)) for eps in radii)} |" for name, row in cells.items()]
+    return "\n".join([f"## Figures\n\n{words}\n", *lines])
 
 
-def _row(name: str, row: dict[str, Any]) -> str:
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "-"
     low, high = row["interval"]
-    return f"| {name} | {100 * row['accuracy']:.1f}% | {100 * low:.1f} to {100 * high:.1f} |"
+    return f"{100 * row['accuracy']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _structure(results: dict[str, Any]) -> str:

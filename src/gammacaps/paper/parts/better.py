@@ -14,7 +14,7 @@ from gammacaps.paper.plan import DATA
 WORDS = (
     "The networks that come with the package (`gammacaps.load(NAME)`), measured as they are shipped, in half "
     "precision, beside the paper's SDA at the same radius, which was trained at eps 0.3. PGD-40 takes steps of 0.01. "
-    "The worst case is over the attacks that each network's card names. Its command is there too."
+    "The worst case is over the strong suite. Each card has all attacks, and the commands."
 )
 HEADER = [
     "network",
