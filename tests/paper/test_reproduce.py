@@ -9,7 +9,8 @@ import pytest
 from made_up import record
 
 from gammacaps.cli import main
-from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.errors import InputError
+from gammacaps.evaluation.config import ATTACKS, EvaluateConfig
 from gammacaps.evaluation.store import identity
 from gammacaps.models import load
 from gammacaps.paper import measure, run
@@ -180,6 +181,15 @@ def test_strong_attacks_are_added_only_to_the_figures_of_the_very_weights(option
     assert again() == (["attack_strongly"], whole["worst"])
     (folder / "model.safetensors").write_bytes(b"broken")
     assert again() == ([], [])
+
+
+def test_a_suite_is_checked_at_once_and_used_by_the_cut_down_version_too():
+    with pytest.raises(InputError, match="attack or suite"):
+        ReproduceConfig(quick=True, suite=("bogus",))
+    named = EvaluateConfig(attacks=suite_of(ReproduceConfig(quick=True, suite=("square",)))).named_attacks()
+    assert named == ("fgsm", "pgd", "square")
+    assert len(EvaluateConfig(attacks=suite_of(ReproduceConfig(quick=True))).named_attacks()) == 4
+    assert EvaluateConfig(attacks=suite_of(ReproduceConfig())).named_attacks() == ATTACKS
 
 
 def test_an_interruption_names_the_run_and_the_way_on(options, monkeypatch):

@@ -59,6 +59,16 @@ def test_the_page_opens_with_what_held_on_which_data(tmp_path):
     assert f"{len(CLAIMS) - 1} held on every data set that they are judged on, 1 did not." in text
     rows = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", text[: text.index("### Held")], re.MULTILINE))
     assert rows["claim"] == "MNIST | fashionMNIST | smallNORB"
+    assert (
+        "SDA stands clearly above both RBA and a CNN in the worst case on MNIST and fashionMNIST and smallNORB.**"
+        in text
+    )
+    weak = {name: changed(name, worst=(0.3, 0.2, 0.0)) for name in ("mnist-sda-robust-0", "smallnorb-sda-robust-0")}
+    assert "in the worst case on fashionMNIST.** Of the" in page(as_the_paper_says() | weak, tmp_path)
+    short = changed("fashion-mnist-rba-standard-0", lengths=0.98)
+    text_of = page(as_the_paper_says() | {short.name: short}, tmp_path)
+    assert "; 1 can't be told before more is run" in text_of
+    assert "| RBA certain of every class | - | can't be told | - |" in text_of
     assert rows["T near the paper's"] == "held | held | did not"
     assert rows["As robust as the paper's"] == "held | held | -"
     assert rows["20% under strong attacks"] == "held | - | -"

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gammacaps.errors import InputError
+from gammacaps.errors import InputError, check_choice
+from gammacaps.evaluation.config import ATTACKS, SUITES
 
 Part = Literal[
     "table1",
@@ -33,9 +34,10 @@ class ReproduceConfig:
     were shorter are done again; without it runs of any length count as done."""
     evaluate_images: int | None = None
     """Measure on so many test images at most; without it on all, and on 1,000 for the strong attacks."""
-    suite: tuple[str, ...] = ("strong",)
-    """Attacks whose worst case with PGD and FGSM the fair table shows: suites or attacks as in gammacaps evaluate. A
-    worst case over fewer is made up for where the run's weights are still there."""
+    suite: tuple[str, ...] = ()
+    """Attacks whose worst case with PGD and FGSM the fair table shows: suites or attacks as in gammacaps evaluate;
+    without it strong, for --quick two cheap ones. A worst case over fewer is made up for where the run's weights are
+    still there."""
     quick: bool = False
     """A cut-down version of everything, about 10 minutes on 2 cores: small networks, few steps, few images."""
     dry_run: bool = False
@@ -52,6 +54,8 @@ class ReproduceConfig:
     """auto, cpu, cuda, cuda:1 and so on."""
 
     def __post_init__(self) -> None:
+        for attack in self.suite:
+            check_choice("attack or suite", attack, (*SUITES, *ATTACKS))
         for name in ("steps", "evaluate_images"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -86,7 +86,7 @@ def make(planned: Planned, options: ReproduceConfig) -> None:
     path = _path(planned, options, planned.moments[-1])
     for eps, images in unattacked(planned, options):
         record, started = read_record(path), time.monotonic()
-        suite = (*options.suite, *sorted(record.suite(eps)))  # what was tried before stays in the worst case
+        suite = (*suite_of(options), *sorted(record.suite(eps)))  # what was tried before stays in the worst case
         more = attack_strongly(folder, planned, dataclasses.replace(options, suite=suite), eps, images)
         figures = dict(record.figures)
         figures["worst"] = [*(row for row in figures["worst"] if row["eps"] != eps), *more["worst"]]

@@ -1,4 +1,4 @@
-"""What the paper says, held against the runs' figures: each claim held, did not hold, or was not run yet."""
+"""What the paper says, held against the runs' figures: each claim held, did not hold, or can't be told yet."""
 
 from collections.abc import Callable
 
@@ -22,6 +22,7 @@ from gammacaps.paper.claims.structure import (
 )
 from gammacaps.paper.parts.cells import Found
 
+EXCLUSIVE = "Robust by gamma-capsules alone"
 CLAIMS: dict[str, Callable[[Found], Claim]] = {
     "T near the paper's": near_paper,
     "T of SDA above EM's": tree,
@@ -34,7 +35,7 @@ CLAIMS: dict[str, Callable[[Found], Claim]] = {
     "FGSM weaker than PGD": fgsm_weaker,
     "20% under strong attacks": strong_attacks,
     "Above a CNN under strong attacks": above_cnn,
-    "Robust by gamma-capsules alone": exclusive,
+    EXCLUSIVE: exclusive,
     "Shirts learned late": shirt,
     "Sneaker for none of the above": sneakers,
     "SDA less certain than RBA": careful,

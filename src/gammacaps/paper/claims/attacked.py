@@ -153,8 +153,8 @@ def exclusive(found: Found) -> Claim:
     said = (
         "Robustness is a property of gamma-capsules alone: trained under the same attack, SDA stands above RBA and a "
         "CNN in the worst case at the radius of training, on all three data sets (the comparison that the paper leaves "
-        f"out; here: its 95% interval lies above both of theirs, and {ON_BOTH} also where all are trained and attacked "
-        "on cross-entropy)"
+        f"out; here: its 95% interval lies above both of theirs, also where all are trained and attacked on "
+        f"cross-entropy, {ON_BOTH})"
     )
 
     def row(record: Record) -> dict[str, Any] | None:
@@ -199,6 +199,6 @@ def _doubts(record: Record, beside: Sequence[Record]) -> str:
     """What speaks against a comparison: classes that were not learned, checks not passed, attacks not tried."""
     few, failed = unlearned(record), [c["check"] for c in record.figures["checks"] if c["verdict"] in ("warn", "fail")]
     words = [f"has not learned {', '.join(few)}"] if few else []
-    words += [f"does not pass {', '.join(failed)}"] if failed else []
+    words += [f"may be lower in truth, not passing {', '.join(failed)}"] if failed else []
     words += ["was under fewer attacks"] if lacking(record, beside) else []
     return f" (which {' and '.join(words)})" if words else ""

@@ -7,7 +7,7 @@ from gammacaps.paper.parts.cells import NOT_YET, Found
 from gammacaps.paper.plan import DATA, JUDGED, name_of
 from gammacaps.paper.record import Record
 
-ON_BOTH = "on " + " and ".join(DATA[data] for data in JUDGED)
+ON_BOTH = "judged on " + " and ".join(DATA[data] for data in JUDGED)
 Run = str | tuple[str, int]  # a rule of the first seed, or a rule and its seed
 
 
@@ -17,7 +17,7 @@ class Claim:
 
     said: str
     found: tuple[str, ...]  # one sentence for each data set or network
-    on: Mapping[str, bool | None]  # whether it held on each data set that it is judged on; None where runs are missing
+    on: Mapping[str, bool | None]  # whether it held on each data set that it is judged on; None: it can't be told yet
 
     @property
     def held(self) -> bool | None:
