@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+import re
+import sys
 
 import pytest
 import torch
@@ -277,6 +279,21 @@ def test_planted_examples_surely_exist_and_are_found(trained, test_images):
     assert blind.number < 0.5
 
 
+def test_apgd_may_find_what_pgd_missed(trained, test_images, monkeypatch):
+    """Where the figures rest on it too; one by one, for each image has a last step of its own."""
+    pytest.importorskip("pyautoattack")
+    images = test_images[0][:6]
+    module = sys.modules["gammacaps.evaluation.checks.planted"]  # which the package hides behind the function
+    monkeypatch.setattr(module, "pgd", lambda _, images, *__, **___: images)
+    assert planted(trained, images, EPS, 0).number == 0
+    both = planted(trained, images, EPS, 0, apgd=True)
+    assert both.verdict == "pass"
+    assert re.search(r"PGD finds 0 of 6 and APGD-CE [56] of the others \(200 random points: ", both.meaning)
+    blind = planted(Blind(), images, EPS, 0, apgd=True)
+    assert blind.verdict == "fail"
+    assert blind.meaning.endswith("they can't be trusted to find those of the network itself.")
+
+
 class Blind(nn.Module):
     """A network with a linear last layer whose features round the image: planted examples can't be climbed to."""
 
@@ -316,7 +333,7 @@ def test_probes_see_every_class_whatever_the_order(trained, monkeypatch):
     monkeypatch.setattr("gammacaps.evaluation.checks.gradients", lambda *args: probed.append(args[1:3]) or [])
     passed = Check("c", "pass", 0.0, "")
     monkeypatch.setattr("gammacaps.evaluation.checks.longer", lambda *args: lengthened.append(args[2]) or passed)
-    monkeypatch.setattr("gammacaps.evaluation.checks.planted", lambda *_: passed)
+    monkeypatch.setattr("gammacaps.evaluation.checks.planted", lambda *_, **__: passed)
     every = torch.ones(500).bool()
     found = [Measured(Spec("pgd", 0.1), ~every, every, 0.0, 0.0)]
     for labels in (torch.arange(500) % 10, torch.arange(500) // 50):

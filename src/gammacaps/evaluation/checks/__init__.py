@@ -47,7 +47,8 @@ def all_checks(
     checks += gradients(model, some, named, eps, seed)
     checks += [repeats(model, some), neighbours(model, some)]
     report("check by planted examples", 0, len(some[:PLANTED]))
-    checks.append(planted(model, some[:PLANTED], eps, seed))
+    apgd = any(m.spec.attack == "apgd-ce" and m.spec.eps == eps for m in found)
+    checks.append(planted(model, some[:PLANTED], eps, seed, apgd=apgd))
     return checks
 
 
