@@ -21,3 +21,9 @@ def wilson(correct: int, count: int) -> list[float]:
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return [min(p, max(0.0, middle - half)), max(p, min(1.0, middle + half))]
+
+
+def with_interval(row: dict[str, Any]) -> str:
+    """An accuracy in percent with its interval, as in 95.6 (95.2 to 96.0)."""
+    low, high = row["interval"]
+    return f"{100 * row['accuracy']:.1f} ({100 * low:.1f} to {100 * high:.1f})"

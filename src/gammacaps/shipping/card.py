@@ -6,6 +6,7 @@ from typing import Any
 
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.interval import with_interval
 from gammacaps.evaluation.run import radius_of
 from gammacaps.evaluation.store import identity
 from gammacaps.evaluation.table import attack_name, shown
@@ -125,19 +126,13 @@ def _figures_table(results: dict[str, Any]) -> str:
     words = f"On {images}, measured with the weights as they are shipped: percent right, with the 95% interval.{copy}"
     radii = sorted({row["eps"] for row in results["worst"]})
     cells = {"clean": dict.fromkeys(radii, results["clean"])}
-    for name, row in [(attack_name(row), row) for row in shown(results["attacks"])]:
-        cells.setdefault(name, {})[row["eps"]] = row
+    for row in shown(results["attacks"]):
+        cells.setdefault(attack_name(row), {})[row["eps"]] = row
     cells["**worst case**"] = {row["eps"]: row for row in results["worst"]}
     lines = [f"| | {' | '.join(f'eps {eps:g}' for eps in radii)} |", f"|{' --- |' * (len(radii) + 1)}"]
-    lines += [f"| {name} | {' | '.join(_cell(row.get(eps)) for eps in radii)} |" for name, row in cells.items()]
+    for name, at in cells.items():
+        lines.append(f"| {name} | {' | '.join(with_interval(at[eps]) if eps in at else '-' for eps in radii)} |")
     return "\n".join([f"## Figures\n\n{words}\n", *lines])
-
-
-def _cell(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return "-"
-    low, high = row["interval"]
-    return f"{100 * row['accuracy']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _structure(results: dict[str, Any]) -> str:

@@ -63,8 +63,8 @@ def planted(model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: b
     )
     lost = len(images) - found
     verdict = graded(lost, max(1, len(images) / 10), max(1, len(images) / 4))
-    end = "" if verdict == "pass" else ": they can't be trusted" if missed else ": it can't be trusted"
-    end += " to find those of the network itself" if end else ""
+    who = "they" if missed else "it"
+    end = "" if verdict == "pass" else f": {who} can't be trusted to find those of the network itself"
     return Check("planted-examples", verdict, found / len(images), f"{words}{end}.")
 
 

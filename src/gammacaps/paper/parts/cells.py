@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gammacaps.evaluation.interval import with_interval
 from gammacaps.paper.plan import DATA, PARTS, RULES
 from gammacaps.paper.record import Record
 
@@ -24,8 +25,7 @@ def percent(row: dict[str, Any] | None) -> str:
     """An accuracy with its 95% interval."""
     if row is None or row["accuracy"] is None:
         return NOT_YET
-    low, high = row["interval"]
-    return f"{100 * row['accuracy']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+    return with_interval(row)
 
 
 def unlike_steps(rows: Sequence[dict[str, Any]]) -> str:
