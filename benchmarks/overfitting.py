@@ -19,7 +19,7 @@ from gammacaps.evaluation.interval import wilson
 from gammacaps.models import load
 from gammacaps.models.shipped import stored_at
 from gammacaps.models.stored import read_config
-from gammacaps.training.config import config_from
+from gammacaps.runs.train_config import config_from
 from gammacaps.training.step import attack
 
 

@@ -21,7 +21,7 @@ from gammacaps.launch import launch
 from gammacaps.names import VECTOR_PRESETS, shipped_names
 from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.report.config import ReportConfig
-from gammacaps.training.config import TrainConfig, read_config_file
+from gammacaps.runs.train_config import TrainConfig, read_config_file
 
 HERE = ("device", "accumulate", "recompute_encoder")  # how a machine trains a run, which another may do otherwise
 
@@ -40,6 +40,8 @@ class Train:
     that is another training than one of so many steps from the start."""
     overwrite: bool = False
     """Replace the run's folder if it exists; the old run is deleted when the new one starts."""
+    trust: bool = False
+    """Import the Dataset that --config or --resume names, which runs its code: for files of people you trust."""
     json: bool = False
     """Print the metrics as JSON lines on standard output."""
     given: tyro.conf.Suppress[tuple[str, ...]] = ()
@@ -168,6 +170,7 @@ class Bench:
 
 
 def train(options: Train) -> None:
+    from gammacaps.runs.run import refuse_import
     from gammacaps.training import loop
 
     if options.resume is not None:
@@ -176,15 +179,18 @@ def train(options: Train) -> None:
         here = {name: getattr(options.train, name) for name in HERE}
         others = set(options.given) - {*given, *here}
         if others or options != Train(
-            train=TrainConfig(**given, **here), resume=run, json=options.json, given=options.given
+            train=TrainConfig(**given, **here), resume=run, trust=options.trust, json=options.json, given=options.given
         ):
             raise InputError(
                 "--resume goes on with the run's own options: give only --steps, --epochs, --minutes, --device, "
-                "--data-dir, --accumulate or --recompute-encoder with it."
+                "--data-dir, --accumulate, --recompute-encoder or --trust with it."
             )
-        loop.resume(run, as_json=options.json, **given, **{name: here[name] for name in HERE if name in options.given})
+        own = {name: here[name] for name in HERE if name in options.given}
+        loop.resume(run, as_json=options.json, trust=options.trust, **given, **own)
     else:
         run = options.out or Path("runs") / default_name(options.train)
+        if options.config is not None and "data" not in options.given:
+            refuse_import(options.train.data, str(options.config), trust=options.trust)
         if launch().rank == 0 and (words := options.train.falls_short()):
             print(f"Note: {words}", file=sys.stderr)
         loop.train(options.train, run, overwrite=options.overwrite, as_json=options.json)
@@ -202,16 +208,17 @@ def default_name(config: TrainConfig) -> str:
 
 
 def evaluate(options: Evaluate) -> None:
-    from gammacaps.evaluation.run import common_radius, evaluate_run
+    from gammacaps.evaluation.run import evaluate_run
     from gammacaps.evaluation.table import table
     from gammacaps.processes import joined
+    from gammacaps.runs.run import Run, common_radius
 
     with joined() as processes:
         # The first process alone touches the runs' folders, which other machines need not see.
         runs = processes.first(lambda: _folders(options.runs))
         config, results = options.evaluate, []
         if len(runs) > 1 and config.eps is None and config.attacks != ("paper",):
-            config = replace(config, eps=(processes.first(lambda: common_radius(runs)),))
+            config = replace(config, eps=(processes.first(lambda: common_radius([Run(run) for run in runs])),))
         for run in runs:
             results.append(evaluate_run(run, config, quiet=options.json, processes=processes))
             if not options.json:
@@ -230,12 +237,12 @@ def evaluate(options: Evaluate) -> None:
 def audit(options: Audit) -> None:
     from gammacaps.audit.run import audit_run
     from gammacaps.audit.table import compare, table
-    from gammacaps.evaluation.run import common_radius
+    from gammacaps.runs.run import Run, common_radius
 
     runs = _folders(options.runs)
     config, results = options.audit, []
     if len(runs) > 1 and not config.eps:
-        eps = common_radius(runs)
+        eps = common_radius([Run(run) for run in runs])
         config = replace(config, eps=(eps / 2, eps))
     for run in runs:
         results.append(audit_run(run, config, quiet=options.json))

@@ -1,6 +1,5 @@
 """The demo: two small networks on the embedded sample, one trained under attack and one not, and a page about it."""
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -21,8 +20,8 @@ from gammacaps.files import write_whole
 from gammacaps.models import Model
 from gammacaps.report.config import ReportConfig
 from gammacaps.report.run import report_run
-from gammacaps.training.config import TrainConfig
-from gammacaps.training.log import METRICS
+from gammacaps.runs.run import Run
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.loop import train
 
 EPS = 0.1
@@ -53,7 +52,7 @@ def run_demo(
     shared: dict[str, Any] = {**attack, "batch": 64, "seed": seed, "device": "cpu"}
     _say(f"1/5 Training a small gamma-capsule network under attack (eps {EPS}) for {minutes:g} minutes ...")
     models = {"under attack": train(TrainConfig(minutes=minutes, **shared), runs["under attack"], overwrite=True)}
-    steps = json.loads((runs["under attack"] / METRICS).read_text().splitlines()[-1])["step"]
+    steps = Run(runs["under attack"]).steps
     _say(f"2/5 Training the same network for as many steps ({steps}) on clean images ...")
     models["standard"] = train(TrainConfig(robust=False, steps=steps, **shared), runs["standard"], overwrite=True)
     _say("3/5 Attacking both networks ...")

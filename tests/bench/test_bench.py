@@ -176,7 +176,7 @@ def test_the_training_step_is_attacked_the_plain_way_and_the_environment_put_bac
     monkeypatch.setenv("GAMMACAPS_PLAIN", "mine")
     model = gammacaps.create("small", filters=8, primary_types=2, hidden=(3,), decoder=()).requires_grad_(False)
     monkeypatch.setattr(
-        tasks, "TrainConfig", lambda **given: gammacaps.training.config.TrainConfig(attack_steps=2, **given)
+        tasks, "TrainConfig", lambda **given: gammacaps.runs.train_config.TrainConfig(attack_steps=2, **given)
     )
     task = tasks.task_of("training", "small", model, 2, False)
     assert gate.relative_errors(task.ways["eager"]()(), task.exact(), None) == [0, 0]  # on a CPU all is in float32

@@ -6,8 +6,8 @@ import torch
 
 from benchmarks import overfitting
 from gammacaps import load, load_data
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
-from gammacaps.training.config import TrainConfig
 
 
 def trained(folder, **changes):

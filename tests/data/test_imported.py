@@ -12,8 +12,8 @@ from gammacaps.data import find, load_data, load_set
 from gammacaps.data.examine import examine
 from gammacaps.data.storing import store_set
 from gammacaps.errors import InputError
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
-from gammacaps.training.config import TrainConfig
 
 SOURCE = """
 import numpy as np

@@ -7,9 +7,9 @@ from PIL import Image
 
 from gammacaps.cli import main
 from gammacaps.data import StoredSet, load_set, open_set
+from gammacaps.data.fingerprint import fingerprint
 from gammacaps.data.storing import store_batches, store_set
 from gammacaps.errors import InputError
-from gammacaps.evaluation.store import fingerprint
 
 SPLITS = ("train", "test")
 

@@ -9,16 +9,18 @@ import pytest
 import torch
 
 import gammacaps
+from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.evaluation import measure as measuring
 from gammacaps.evaluation.config import ATTACKS, SUITES, EvaluateConfig
 from gammacaps.evaluation.measure import Measured, rows, worst
 from gammacaps.evaluation.robustness import robustness
-from gammacaps.evaluation.run import common_radius, radii
+from gammacaps.evaluation.run import radii
 from gammacaps.evaluation.specs import Kind, Spec, specs_for
-from gammacaps.evaluation.store import Store, fingerprint, identity
+from gammacaps.evaluation.store import Store, identity
 from gammacaps.evaluation.table import shown, title
 from gammacaps.models.stored import write_config
+from gammacaps.runs.run import Run, common_radius
 
 
 class Linear(torch.nn.Module):
@@ -245,11 +247,12 @@ def test_runs_that_are_compared_have_one_radius(tmp_path):
     for name, train in (("clean", {"robust": False, "eps": 0.3}), ("robust", {"robust": True, "eps": 0.2})):
         (tmp_path / name).mkdir()
         write_config(tmp_path / name, {"model": {}, "train": train})
-    assert common_radius([tmp_path / "clean", tmp_path / "robust"]) == 0.2
-    assert common_radius([tmp_path / "clean"]) == 0.1
-    assert radii(EvaluateConfig(), {"robust": False, "eps": 0.3}) == (0.1,)
-    assert radii(EvaluateConfig(), {"robust": True, "eps": 0.3}) == (0.3,)
-    assert radii(EvaluateConfig(attacks=("paper",)), {}) == (0.1, 0.3, 0.5)
+    clean, robust = Run(tmp_path / "clean"), Run(tmp_path / "robust")
+    assert common_radius([clean, robust]) == 0.2
+    assert common_radius([clean]) == 0.1
+    assert radii(EvaluateConfig(), clean) == (0.1,)
+    assert radii(EvaluateConfig(), robust) == (0.2,)
+    assert radii(EvaluateConfig(attacks=("paper",)), robust) == (0.1, 0.3, 0.5)
 
 
 def test_an_eps_given_twice_is_measured_once():

@@ -7,8 +7,8 @@ from together import together
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.models import shipped
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
-from gammacaps.training.config import TrainConfig
 
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[]")
 

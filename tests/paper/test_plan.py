@@ -9,7 +9,7 @@ from gammacaps.errors import InputError
 from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.paper.cost import cost_table, seconds
 from gammacaps.paper.plan import DATA, JUDGED, PARTS, chosen, limited, plan, same_training
-from gammacaps.training.config import TrainConfig
+from gammacaps.runs.train_config import TrainConfig
 
 WHOLE = ReproduceConfig()
 

@@ -18,7 +18,7 @@ from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.measure import suite_of
 from gammacaps.paper.plan import Planned
 from gammacaps.paper.record import path_of, read_records, write_record
-from gammacaps.training.config import TrainConfig
+from gammacaps.runs.train_config import TrainConfig
 
 TINY = {"data": "fashion-mini", "device": "cpu", "batch": 16, "attack_steps": 1, "steps": 4, "log_every": 1}
 GAMMA = TrainConfig(model=("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]"), **TINY)

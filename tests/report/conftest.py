@@ -8,8 +8,8 @@ from gammacaps.audit.run import audit_run
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.report.config import ReportConfig
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
-from gammacaps.training.config import TrainConfig
 
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]")
 

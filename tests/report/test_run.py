@@ -13,7 +13,7 @@ from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.models import to_config
 from gammacaps.models.stored import write_config, write_weights
-from gammacaps.report.collect import collect, last_line, of_data
+from gammacaps.report.collect import collect, of_data
 from gammacaps.report.config import ReportConfig
 from gammacaps.report.fill import report_of
 from gammacaps.report.fill.again import commands, options
@@ -110,8 +110,8 @@ def test_the_price_on_brightness_stands_beside_the_paper_s(report):
 
 def test_training_by_the_clock_is_said_not_to_come_out_the_same(found):
     def told(minutes):
-        train = found.stored["train"] | {"minutes": minutes}
-        return commands(replace(found, stored=found.stored | {"train": train}))[0].does
+        about = replace(found.about, train=replace(found.about.train, minutes=minutes))
+        return commands(replace(found, about=about))[0].does
 
     assert told(None) == "Train it again, with the same options"
     assert told(12.0).endswith("the schedule follows the clock: this gives other weights and other figures")
@@ -126,15 +126,6 @@ def test_figures_of_an_earlier_state_are_said_to_be_so(run, found, report):
     audited = found.audit | {"trained_steps": 3}
     assert words in audit(audited, earlier(later, audited)).notes[0]
     assert earlier(later, {}) == earlier(replace(found, last=None), audited) == ()
-
-
-def test_the_last_whole_line_of_the_log_counts(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    assert last_line(path) is None
-    path.write_bytes(b'{"step": 1}\n{"step": 2}\n{"st\xff')
-    assert last_line(path) == {"step": 2}
-    path.write_text("12\nbroken")
-    assert last_line(path) is None
 
 
 def attacked(attack, eps, accuracy, steps=None):
@@ -159,7 +150,7 @@ def test_the_headline_names_the_worst_case_of_a_strong_evaluation(found):
     shown = headline(replace(found, results=results | {"worst": []}))[1]
     assert (shown.value, shown.note) == ("56.0%", "10.0 to 90.0; AutoAttack")
     # Where nothing was measured at the training's radius, the largest counts.
-    elsewhere = replace(found, stored=found.stored | {"train": found.stored["train"] | {"eps": 0.2}})
+    elsewhere = replace(found, about=replace(found.about, train=replace(found.about.train, eps=0.2)))
     assert hardest(elsewhere, results)["eps"] == 0.3
     assert hardest(found, results | {"attacks": [], "worst": []}) is None
 

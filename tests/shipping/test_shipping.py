@@ -21,11 +21,11 @@ from gammacaps.evaluation.run import evaluate_run
 from gammacaps.models import to_config
 from gammacaps.models.shipped import FILES
 from gammacaps.models.stored import write_config, write_weights
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.shipping import halve as halving
 from gammacaps.shipping.__main__ import main
 from gammacaps.shipping.card import card
 from gammacaps.shipping.halve import halve, halved, lighter, scores_moved
-from gammacaps.training.config import TrainConfig
 
 QUICK = EvaluateConfig(attacks=("paper",), eps=(0.1,), attack_steps=2, limit=20, checks=False, device="cpu")
 
@@ -37,10 +37,15 @@ def run(tmp_path):
     folder.mkdir()
     model = gammacaps.create("small", filters=8, primary_types=2, hidden=(6,), decoder=(16,))
     config = dataclasses.asdict(TrainConfig(eps=0.1, seed=3, data_dir="/home/me/data"))
-    described = {"name": "fashion-mini", "source": "/home/me/data/x.gz", "class_names": ["a"], "train_images": 2000}
+    described = {
+        "name": "fashion-mini",
+        "source": "/home/me/data/x.gz",
+        "class_names": [*"abcdefghij"],
+        "train_images": 2000,
+    }
     write_config(folder, {"model": to_config(model), "train": config, "data": described, "machine": {"torch": "2.13"}})
     write_weights(folder, model.state_dict())
-    (folder / "metrics.jsonl").write_text('{"step": 7}\n')
+    (folder / "metrics.jsonl").write_text('{"step": 7, "seconds": 1.0}\n')
     return folder
 
 

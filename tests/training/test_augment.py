@@ -7,9 +7,9 @@ import torch
 
 from gammacaps.data import DataSet, load_set
 from gammacaps.errors import InputError
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.augment import augmented
 from gammacaps.training.batches import batches
-from gammacaps.training.config import TrainConfig
 from gammacaps.training.start import new_model
 
 IMAGES = torch.rand(6, 2, 5, 7, generator=torch.Generator().manual_seed(0))

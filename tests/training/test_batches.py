@@ -8,9 +8,9 @@ import torch
 
 from gammacaps.data import StoredSet, load_set, open_set
 from gammacaps.data.storing import store_set
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
 from gammacaps.training.batches import batches
-from gammacaps.training.config import TrainConfig
 
 TINY = ("filters=4", "primary_types=2", "hidden=[4]", "decoder=[]")
 
@@ -50,7 +50,7 @@ MEMORY = """
 import sys
 from pathlib import Path
 from gammacaps.training import loop
-from gammacaps.training.config import TrainConfig
+from gammacaps.runs.train_config import TrainConfig
 
 most, take_step = 0, loop.take_step
 

@@ -22,9 +22,9 @@ from gammacaps.errors import InputError
 from gammacaps.launch import Launch, launch
 from gammacaps.processes import ALONE, Processes
 from gammacaps.rendezvous import agreed_name
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
 from gammacaps.training.checkpoint import CHECKPOINT, step_of
-from gammacaps.training.config import TrainConfig
 from gammacaps.training.distribution import parts_of
 
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]")

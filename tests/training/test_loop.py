@@ -15,10 +15,10 @@ import gammacaps
 from gammacaps.cli import main
 from gammacaps.errors import InputError
 from gammacaps.models.shipped import run_folder
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
 from gammacaps.training.batches import batch_of
 from gammacaps.training.checkpoint import CHECKPOINT, Learner, step_of
-from gammacaps.training.config import TrainConfig
 from gammacaps.training.losses import classification_loss, reconstruction_loss
 from gammacaps.training.step import take_step
 
@@ -256,7 +256,7 @@ def test_each_epoch_shows_each_image_once_in_a_new_order():
 
 
 def test_minutes_end_training_and_a_config_comes_out_that_goes_in_again(tmp_path):
-    from gammacaps.training.config import read_config_file
+    from gammacaps.runs.train_config import read_config_file
 
     loop.train(tiny(steps=None, minutes=0.02), tmp_path / "timed")
     assert 1.2 <= rows(tmp_path / "timed")[-1]["seconds"] < 10

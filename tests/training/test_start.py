@@ -4,7 +4,7 @@ import torch
 
 from gammacaps import create
 from gammacaps.data import DataSet
-from gammacaps.training.config import TrainConfig
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.start import new_model, spread, standardize_first
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.checkpoint import step_of
-from gammacaps.training.config import TrainConfig
 from gammacaps.training.loop import resume, train
 
 CONFIG = TrainConfig(

@@ -14,6 +14,8 @@ class AuditConfig:
     """Data set; without it the one that the network was trained on."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
+    trust: bool = False
+    """Import the Dataset that the run itself names, which runs its code: for runs of people you trust."""
     limit: int | None = 500
     """Use only the first so many test images (balanced over the classes)."""
     tau: float = 0.5

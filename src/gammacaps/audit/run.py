@@ -7,28 +7,29 @@ from typing import Any
 from gammacaps.audit.audit import audit
 from gammacaps.audit.config import AuditConfig
 from gammacaps.audit.picture import over_eps, over_tau
-from gammacaps.data import load_set
-from gammacaps.evaluation.run import data_name, radius_of, trained_steps
 from gammacaps.evaluation.store import identity
 from gammacaps.files import write_figure, write_json
 from gammacaps.lines import Lines
-from gammacaps.models import load
-from gammacaps.models.stored import read_config
+from gammacaps.runs.run import AUDIT, Run
 
 
 def audit_run(run: Path, config: AuditConfig, *, quiet: bool = False) -> dict[str, Any]:
     """The audit of a run, on the data and within the radius it was trained with unless the configuration says other."""
-    stored = read_config(run)
-    training = stored.get("train", {})
-    name = data_name(run, stored, config.data)
-    data = load_set(name, "test", data_dir=config.data_dir or training.get("data_dir"), size=training.get("size"))
-    if not config.eps and (eps := radius_of(training)) is not None:
-        config = dataclasses.replace(config, eps=(eps / 2, eps))
-    about = {"run": str(run), "model": stored["model"], "trained_under_attack": training.get("robust")}
-    model = load(run)
-    about |= {"weights": identity(model), "trained_steps": trained_steps(run)}
+    of = Run(run)
+    train = of.config.train
+    data = of.load_data("test", config.data, data_dir=config.data_dir, trust=config.trust)
+    if not config.eps and of.radius is not None:
+        config = dataclasses.replace(config, eps=(of.radius / 2, of.radius))
+    model = of.model()
+    about = {
+        "run": str(run),
+        "model": of.config.model,
+        "trained_under_attack": train.robust if train else None,
+        "weights": identity(model),
+        "trained_steps": of.steps,
+    }
     results = {**about, **audit(model, data, config, Lines(quiet, "pairs of image and capsule"))}
-    write_json(run / "audit.json", results)
+    write_json(run / AUDIT, results)
     write_figure(run / "audit-eps.png", over_eps([results]))
     write_figure(run / "audit-tau.png", over_tau([results]))
     return results

@@ -15,7 +15,7 @@ from gammacaps.bench.ways import Run, routed_by
 from gammacaps.models import GammaCapsNet, create
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import squash
-from gammacaps.training.config import TrainConfig
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.step import attack
 
 TITLES: dict[TaskName, str] = {

@@ -14,9 +14,9 @@ from gammacaps.attacks.losses import margin
 from gammacaps.models import GammaCapsNet, MatrixCapsNet
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import Routed, length, reference, route
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
 from gammacaps.training.checkpoint import Learner
-from gammacaps.training.config import TrainConfig
 from gammacaps.training.execution import compile_routing
 from gammacaps.training.step import precision, take_step
 

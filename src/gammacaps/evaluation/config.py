@@ -44,6 +44,8 @@ class EvaluateConfig:
     """Data set; without it the one that the network was trained on."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
+    trust: bool = False
+    """Import the Dataset that the run itself names, which runs its code: for runs of people you trust."""
     limit: int | None = None
     """Use only the first so many test images (balanced over the classes)."""
     minutes: float | None = None

@@ -2,29 +2,26 @@
 
 import contextlib
 import dataclasses
-import json
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from gammacaps.data import open_set
+from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import check_fit, evaluate
 from gammacaps.evaluation.robustness import PAPER_EPS
-from gammacaps.evaluation.store import Store, fingerprint, identity
+from gammacaps.evaluation.store import Store, identity
 from gammacaps.files import write_json
 from gammacaps.lines import Lines
 from gammacaps.models import Model, load
-from gammacaps.models.stored import read_config
 from gammacaps.processes import ALONE, Processes, joined, own_device
-from gammacaps.training.config import TrainConfig
-from gammacaps.training.log import METRICS
+from gammacaps.runs.run import EPS, RESULTS, Run
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.loop import train
 
-EPS = 0.1  # where no run says
 FOLDER = "evaluation"  # in the run's folder: what each attack made of each image
 
 
@@ -40,15 +37,14 @@ def evaluate_run(
 
 
 def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Processes) -> dict[str, Any]:
-    stored = processes.first(lambda: read_config(run))
-    training = stored.get("train", {})
-    name = data_name(run, stored, config.data)
-    data_dir, size = config.data_dir or training.get("data_dir"), training.get("size")
-    data = processes.each(lambda: open_set(name, "test", data_dir=data_dir, size=size))
-    config = dataclasses.replace(config, eps=radii(config, training), data=name)
-    model = processes.first(lambda: load(run))
+    of = processes.first(lambda: Run(run).checked())
+    name = of.data_name(config.data, trust=config.trust)
+    data_dir = of.data_dir(config.data_dir)
+    data = processes.each(lambda: open_set(name, "test", data_dir=data_dir, size=of.size))
+    config = dataclasses.replace(config, eps=radii(config, of), data=name)
+    model = processes.first(of.model)
     check_fit(model, data)
-    named = tuple(stored.get("data", {}).get("class_names", data.class_names))
+    named = of.config.data.class_names or tuple(data.class_names)
     if named != tuple(data.class_names) and processes.rank == 0:
         own, others = (", ".join(names[:3]) for names in (named, data.class_names))
         words = f"the network was trained on {own}, ... and {data.name} has {others}, ..."
@@ -61,7 +57,7 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
     try:
         other = None
         if "transfer" in config.named_attacks():
-            training_data = {"data": name, "data_dir": data_dir, "size": size, "device": config.device}
+            training_data = {"data": name, "data_dir": data_dir, "size": of.size, "device": config.device}
             folder = run / FOLDER / f"cnn-{data_print[:8]}"
             processes.each(lambda: own_device(config.device))
             other = processes.first(lambda: transfer_network(folder, training_data, quiet))
@@ -70,44 +66,17 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
     except KeyboardInterrupt:
         words = f"Stopped. What was measured is kept in {run / FOLDER}: the same command goes on from there."
         raise KeyboardInterrupt(words) from None
-    steps = processes.first(lambda: trained_steps(run))
-    results = {"run": str(run), "model": stored["model"], "weights": weights, "trained_steps": steps, **results}
-    processes.first(lambda: write_json(run / "results.json", results))
+    steps = processes.first(lambda: of.steps)
+    results = {"run": str(run), "model": of.config.model, "weights": weights, "trained_steps": steps, **results}
+    processes.first(lambda: write_json(run / RESULTS, results))
     return results
 
 
-def data_name(run: Path, stored: dict[str, Any], asked: str | None) -> str:
-    """The data to look at a run with: what is asked for, else what its card or its training names."""
-    name = asked or stored.get("measured_on") or stored.get("train", {}).get("data")
-    if name is None:
-        raise InputError(f"{run} does not say what it was trained on: name a data set with --data.")
-    return str(name)
-
-
-def trained_steps(run: Path) -> int | None:
-    """How long the network was trained, for a run may have been stopped early; None where the run does not say."""
-    try:
-        return int(json.loads((run / METRICS).read_text().splitlines()[-1])["step"])
-    except (OSError, IndexError, KeyError, ValueError):
-        return read_config(run).get("trained_steps")  # of shipped weights
-
-
-def radii(config: EvaluateConfig, training: dict[str, Any]) -> tuple[float, ...]:
+def radii(config: EvaluateConfig, run: Run) -> tuple[float, ...]:
     """Those asked for; else the paper's for its suite, and for others the one that the network was trained at."""
     if config.eps is not None:
         return config.eps
-    return PAPER_EPS if config.attacks == ("paper",) else (radius_of(training) or EPS,)
-
-
-def radius_of(training: dict[str, Any]) -> float | None:
-    """The radius that a network was trained at; None where it was not trained under attack."""
-    return float(training["eps"]) if training.get("robust") and training.get("eps") else None
-
-
-def common_radius(runs: Sequence[Path]) -> float:
-    """One for runs that are compared: the first that one of them was trained at."""
-    found = (radius_of(read_config(run).get("train", {})) for run in runs)
-    return next((eps for eps in found if eps is not None), EPS)
+    return PAPER_EPS if config.attacks == ("paper",) else (run.radius or EPS,)
 
 
 def transfer_network(folder: Path, options: dict[str, Any], quiet: bool) -> Model:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from gammacaps.attacks.gradient import Classifier
-from gammacaps.data import StoredImages
+from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.evaluation.specs import Spec
-from gammacaps.files import read_json, write_json
+from gammacaps.files import read_json, told, write_json
 from gammacaps.processes import ALONE, Processes
-
-READ = 1000  # images of a set on disk read at once
+from gammacaps.runs.plain import Misfit, read_as
 
 
 class Store:
@@ -58,28 +58,57 @@ class Store:
     def _entry(self, spec: Spec) -> dict[str, Any]:
         if spec.key not in self.known:
             new = {"attack": spec.row(), "weights": self.weights, "predicted": {}, "outside": 0.0, "seconds": 0.0}
-            found: dict[str, Any] | None = self.processes.first(lambda: self._read(spec))
-            self.known[spec.key] = found or new
+            kept: dict[str, Any] | None = self.processes.first(lambda: self._read(spec))
+            self.known[spec.key] = kept or new
         return self.known[spec.key]
 
     def _read(self, spec: Spec) -> dict[str, Any] | None:
         if self.folder is None or not (path := self._path(spec)).exists():
             return None
         try:
-            entry = read_json(path)
-            entry["outside"] + entry["seconds"] + sum(entry["predicted"].values())  # all are numbers
-        except (InputError, KeyError, TypeError, AttributeError):
+            entry = read_kept(path)
+        except (InputError, Misfit):
             raise InputError(f"{path} is broken: delete it, and what it held is measured again.") from None
-        return entry if entry.get("weights") == self.weights else None
+        return entry if entry["weights"] == self.weights else None
 
     def _write(self, spec: Spec, entry: dict[str, Any]) -> None:
         if self.folder is not None:
-            self.folder.mkdir(exist_ok=True)
-            write_json(self._path(spec), entry)
+            with told(self.folder):
+                self.folder.mkdir(exist_ok=True)
+            write_json(self._path(spec), {**entry, "sha256": _hash(entry)})
 
     def _path(self, spec: Spec) -> Path:
         assert self.folder is not None
         return self.folder / f"{spec.key}-{self.data[:8]}.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """A file of the store."""
+
+    attack: dict[str, Any]
+    weights: str
+    predicted: dict[str, int]
+    outside: float
+    seconds: float
+    sha256: str | None = None  # of all of it; files of older versions have none
+
+    def __post_init__(self) -> None:
+        if not all(place.isdecimal() and kind >= 0 for place, kind in self.predicted.items()):
+            raise Misfit("an image's place or class is no number of one")
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """What a file of the store holds, as `Store` knows it; an answer that was changed since is noticed."""
+    entry = read_json(path)
+    kept = read_as(Kept, entry)
+    if entry.pop("sha256", None) is not None and kept.sha256 != _hash(entry):
+        raise Misfit("its content is not what was written")
+    return dict(entry)
+
+
+def _hash(entry: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
 
 
 def identity(model: Classifier) -> str:
@@ -97,18 +126,3 @@ def identity(model: Classifier) -> str:
         chosen = {name: value for name, (value, usual) in values.items() if value != usual}
     told = f"{type(model).__name__}{chosen}{list(weights)}"
     return hashlib.sha256(f"{told}{fingerprint(*weights.values())}".encode()).hexdigest()
-
-
-def fingerprint(*tensors: Tensor | StoredImages) -> str:
-    """A hash of the tensors' bytes and shapes; images on disk have that of the same images in memory."""
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        if isinstance(tensor, StoredImages):
-            digest.update(str((torch.float32, tuple(tensor.shape))).encode())
-            for start in range(0, len(tensor), READ):
-                digest.update(tensor[start : start + READ].cpu().numpy().tobytes())
-            continue
-        plain = tensor.detach().cpu().contiguous()
-        digest.update(str((plain.dtype, tuple(plain.shape))).encode())
-        digest.update(plain.view(torch.uint8).numpy().tobytes() if plain.dim() else bytes(str(plain.item()), "ascii"))
-    return digest.hexdigest()

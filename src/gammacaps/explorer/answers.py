@@ -206,7 +206,7 @@ def samples(network: Network, label: int | None, first: int, count: int) -> dict
 
 def described(network: Network) -> dict[str, Any]:
     """What the page says of a network before anything is asked."""
-    model, training = network.model, network.stored.get("train", {})
+    model, training = network.model, network.about.train
     found: dict[str, Any] = {
         "name": network.name,
         "given": shlex.quote(network.given),
@@ -217,8 +217,8 @@ def described(network: Network) -> dict[str, Any]:
         "class_names": list(network.class_names),
         "weights": sum(p.numel() for p in model.parameters()),
         "trees": network.trees,
-        "trained_on": training.get("data"),
-        "under_attack": training.get("robust"),
+        "trained_on": training.data if training else None,
+        "under_attack": training.robust if training else None,
         "eps": network.eps,
         "images": len(network.images),
         "labelled": network.labelled,

@@ -19,6 +19,8 @@ class ExploreConfig:
     """Data set to pick images from; without it the one that the network was measured or trained on."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
+    trust: bool = False
+    """Import the Dataset that the run itself names, which runs its code: for runs of people you trust."""
     device: str = "cpu"
     """cpu, auto, cuda, cuda:1 and so on."""
 

@@ -17,13 +17,13 @@ from gammacaps.data.checks import Size
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced_places, check_fit
-from gammacaps.evaluation.run import EPS, data_name, radius_of
 from gammacaps.explain.maps import BATCH
 from gammacaps.explorer.config import ExploreConfig
-from gammacaps.models import CapsuleModel, Model, load
+from gammacaps.models import CapsuleModel, Model
 from gammacaps.models.shipped import run_folder
-from gammacaps.models.stored import read_config
-from gammacaps.report.collect import depends_on_neighbours, figures_of
+from gammacaps.report.collect import depends_on_neighbours
+from gammacaps.runs.config import RunConfig
+from gammacaps.runs.run import EPS, Run
 
 USUAL = "fashion-mini"  # shown where no run is named
 IMAGES = 500  # of the test set, balanced over the classes, to pick from
@@ -37,7 +37,7 @@ class Network:
     name: str
     given: str  # the folder or name as it was given, which other verbs take too
     model: Model
-    stored: dict[str, Any]  # config.json
+    about: RunConfig  # config.json
     class_names: tuple[str, ...]
     images: Tensor  # M C H W
     labels: Tensor  # M
@@ -47,16 +47,13 @@ class Network:
     audit: dict[str, Any] | None  # audit.json
     trees: bool  # whether it has capsules that can be shown
     counts: tuple[int, ...]  # capsules in each layer
+    eps: float  # the radius that it was trained at, or a usual one
 
     @property
     def capsules(self) -> CapsuleModel:
         if not isinstance(self.model, CapsuleModel) or not self.trees:
             raise InputError(f"{self.name} has no capsules that can be shown: ask for its scores or an attack.")
         return self.model
-
-    @functools.cached_property
-    def eps(self) -> float:
-        return radius_of(self.stored.get("train", {})) or EPS
 
     @functools.cached_property
     def lengths(self) -> list[Tensor]:
@@ -98,12 +95,12 @@ def load_networks(names: Sequence[str], config: ExploreConfig) -> list[Network]:
 
 
 def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> Network:
-    stored = read_config(run)
+    of = Run(run)
     device = pick_device(config.device)
-    model = load(run, device=device)
+    model = of.model(device)
     model.requires_grad_(False)  # for good, since several threads use the weights at once
-    data, missing = images_for(run, model, stored, config)
-    recorded = stored.get("data", {}).get("class_names")
+    data, missing = images_for(of, model, config)
+    recorded = of.config.data.class_names
     # What the network answers are the classes that it was trained for, whichever images it is shown.
     unnamed = data.class_names if data else range(model.config.classes)
     names = tuple(map(str, recorded or unnamed))
@@ -113,16 +110,17 @@ def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> 
         name=run.resolve().name,
         given=given or str(run),
         model=model,
-        stored=stored,
+        about=of.config,
         class_names=names,
         images=images.to(device),
         labels=labels.to(device, torch.int64),
         labelled=data is not None and tuple(data.class_names) == names,
         source=data.name if data else "",
         missing=missing,
-        audit=figures_of(run / "audit.json"),
+        audit=of.audit(),
         trees=trees,
         counts=counts_of(model) if trees and isinstance(model, CapsuleModel) else (),
+        eps=of.radius or EPS,
     )
 
 
@@ -132,29 +130,25 @@ def counts_of(model: CapsuleModel) -> tuple[int, ...]:
     return tuple(activations.shape[1] for activations in model.parse(black, couplings=False).activations)
 
 
-def images_for(
-    run: Path, model: Model, stored: dict[str, Any], config: ExploreConfig
-) -> tuple[DataSet | StoredSet | None, str]:
+def images_for(run: Run, model: Model, config: ExploreConfig) -> tuple[DataSet | StoredSet | None, str]:
     """Test images for a network, never downloaded unless named, and why there are none.
 
     Where its own data set is not on this machine, the embedded sample serves for networks of the same classes.
     """
-    training = stored.get("train", {})
-    data_dir, size = config.data_dir or training.get("data_dir"), training.get("size")
+    data_dir, size = run.data_dir(config.data_dir), run.size
     if config.data is not None:
         return fitting(model, config.data, data_dir, size), ""
-    try:
-        name = data_name(run, stored, None)
+    name, missing = None, f"{run.folder} does not say what it was trained on: name a data set with --data."
+    if run.names_data:
+        name = run.data_name(trust=config.trust)
         fetch = f"gammacaps data {name} fetches them" if name in data_names() else "tell where with --data"
         missing = f"The images of {name} are not on this machine: {fetch}, then start the explorer again."
-    except InputError as error:
-        name, missing = None, str(error)
     with contextlib.suppress(InputError):  # the data have moved or are broken: the page works without them
         if name is not None and find(name, data_dir) is not None:
             return fitting(model, name, data_dir, size), ""
     with contextlib.suppress(InputError):
         sample = fitting(model, MINI)
-        if stored.get("data", {}).get("class_names") == list(sample.class_names):
+        if run.config.data.class_names == tuple(sample.class_names):
             return sample, ""
     return None, missing
 

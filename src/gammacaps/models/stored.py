@@ -85,6 +85,8 @@ def fit_weights(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> No
                 f"{path}: {name!r} has the shape {tuple(tensors[name].shape)}, but the network in config.json "
                 f"needs {tuple(tensor.shape)}: use the config.json that these weights were saved with."
             )
+        if not tensors[name].is_floating_point():
+            raise InputError(f"{path}: {name!r} holds {tensors[name].dtype}, which are no weights: restore the file.")
         if not torch.isfinite(tensors[name]).all():
             raise InputError(f"{path}: {name!r} holds a NaN or infinity: the file is broken, restore it.")
     extra = sorted(set(tensors) - set(wanted))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from gammacaps.paper.plan import Planned
-from gammacaps.training.config import TrainConfig
+from gammacaps.runs.train_config import TrainConfig
 
 # Milliseconds on one H200: of a pass with the image's gradient at batch 128, and of a step beside its attack. Those
 # of the paper's network were measured (docs/engine.md), the others are estimates.

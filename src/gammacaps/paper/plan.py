@@ -8,7 +8,7 @@ from gammacaps.errors import InputError, check_choice
 from gammacaps.names import RoutingRule
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
-from gammacaps.training.config import TrainConfig
+from gammacaps.runs.train_config import TrainConfig
 
 DATA = {"mnist": "MNIST", "fashion-mnist": "fashionMNIST", "smallnorb": "smallNORB"}
 RULES = {"rba": "RBA", "em": "EM", "sda": "SDA", "cnn": "CNN"}

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import fcntl
-import json
 import subprocess
 import sys
 import time
@@ -16,7 +15,6 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.store import identity
 from gammacaps.models import load
-from gammacaps.models.stored import read_config
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table
 from gammacaps.paper.expected import EPS
@@ -25,9 +23,9 @@ from gammacaps.paper.measure import attack_strongly, measure, suite_of
 from gammacaps.paper.page import write_page
 from gammacaps.paper.plan import Planned, chosen, same_training
 from gammacaps.paper.record import FACTS, Record, path_of, read_record, write_record
+from gammacaps.runs.run import Run
+from gammacaps.runs.train_config import config_from
 from gammacaps.training.checkpoint import step_of
-from gammacaps.training.config import config_from
-from gammacaps.training.log import METRICS
 from gammacaps.training.loop import resume, train
 
 
@@ -151,9 +149,10 @@ def _path(planned: Planned, options: ReproduceConfig, moment: int) -> Path:
 
 def _same(folder: Path, planned: Planned) -> bool:
     try:
-        return same_training(config_from(read_config(folder)["train"]), planned.config)
-    except (InputError, KeyError):
+        trained = Run(folder).config.train
+    except InputError:
         return False
+    return trained is not None and same_training(trained, planned.config)
 
 
 def _measured_on(record: Record, folder: Path, planned: Planned) -> bool:
@@ -168,7 +167,7 @@ def _measured_on(record: Record, folder: Path, planned: Planned) -> bool:
 
 def _about(planned: Planned, options: ReproduceConfig, folder: Path, moment: int) -> dict[str, Any]:
     """What identifies a run's figures: how it was trained, for how long, where, with which version."""
-    stored = read_config(folder)
+    run = Run(folder)
     return {
         "name": planned.name,
         "data": planned.data,
@@ -178,9 +177,9 @@ def _about(planned: Planned, options: ReproduceConfig, folder: Path, moment: int
         "steps": moment,
         "total": planned.moments[-1],
         "seed": planned.config.seed,
-        "train": {name: value for name, value in stored["train"].items() if name != "data_dir"},
-        "model": stored["model"],
-        "train_seconds": json.loads((folder / METRICS).read_text().splitlines()[-1])["seconds"],
+        "train": {name: value for name, value in run.stored["train"].items() if name != "data_dir"},
+        "model": run.config.model,
+        "train_seconds": (run.last_metrics() or {"seconds": 0.0})["seconds"],
         "machine": describe_machine(options.device),
         "commit": commit(),
     }

@@ -1,7 +1,5 @@
 """Everything there is to show of a run, worked out once: for the page and for the files of `gammacaps explain`."""
 
-import contextlib
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,6 @@ from gammacaps.data import DataSet, load_set
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
-from gammacaps.evaluation.run import data_name
 from gammacaps.explain.activate import Generated, activate_all
 from gammacaps.explain.examples import Features, Served, Strongest, classes_served, features, strongest
 from gammacaps.explain.filters import Filters, first_filters
@@ -33,19 +30,14 @@ from gammacaps.explain.maps import (
 from gammacaps.explain.nothing import Nothing, none_of_the_above
 from gammacaps.explain.reconstruct import Reconstruction, reconstruct
 from gammacaps.explain.tree import ParseTree, parse_trees, routing_trees
-from gammacaps.files import read_json
 from gammacaps.models import CapsuleModel, GammaCapsNet, Model, load
-from gammacaps.models.stored import read_config
 from gammacaps.report.config import ReportConfig
+from gammacaps.runs.config import RunConfig
+from gammacaps.runs.run import AUDIT, EPS, RESULTS, Run
 
 # Generated inputs that a CPU makes in a minute or two for a small network, and the paper's.
 ON_CPU, ON_GPU = (10, 200), (60, 1000)
 BATCH = 100
-# The command that makes each file of figures, its format, and what it must hold.
-FIGURES: dict[str, tuple[str, int, set[str]]] = {
-    "results.json": ("evaluate", 2, {"clean", "attacks", "confusion", "class_names", "settings", "data"}),
-    "audit.json": ("audit", 1, {"layers", "tree", "verdict", "eps", "tau", "settings"}),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +66,7 @@ class Collected:
     """A run and what was found in it; what only capsules have is empty where none can be shown."""
 
     run: Path
-    stored: dict[str, Any]  # config.json
+    about: RunConfig  # config.json
     results: dict[str, Any] | None  # results.json
     audit: dict[str, Any] | None  # audit.json
     last: dict[str, Any] | None  # the last line of metrics.jsonl
@@ -102,10 +94,12 @@ class Collected:
 
 def collect(run: Path, config: ReportConfig) -> Collected:
     """Loads a run and looks into it, saying on standard error what it is at."""
-    stored = read_config(run)
+    of = Run(run)
     device = pick_device(config.device)
-    model = load(run, device=device)
-    train, test = (_data(run, stored, config, split) for split in ("train", "test"))
+    model = of.model(device)
+    train, test = (
+        of.load_data(split, config.data, data_dir=config.data_dir, trust=config.trust) for split in ("train", "test")
+    )
     _check_fit(model, test)
     images, labels = balanced(test, config.images)
     names = test.class_names
@@ -123,7 +117,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         if config.beside is not None:
             beside = _generated(_other(model, config.beside), "class", images, made, config)[0]
         _say("Taking test images apart ...")
-        pairs = _pairs(model, test, stored, config)
+        pairs = _pairs(model, test, of.config, config)
         if pairs:
             image = test.images[pairs[0].place].to(device)
             routing = routing_trees(model, image, tau=config.tau, class_names=names)
@@ -142,17 +136,17 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         first = torch.stack([images[labels == k][0] for k in present])
         generated = [capsules["class"][k].generated for k in present]
         reconstruction = reconstruct(model, first, torch.tensor(present), generated=generated, class_names=names)
-    results, audit = (of_data(figures_of(run / name), test, run / name) for name in ("results.json", "audit.json"))
+    results, audit = of_data(of.results(), test, run / RESULTS), of_data(of.audit(), test, run / AUDIT)
     confusion = confusion_map(results["confusion"], results["class_names"]) if results else None
     _say("Looking at what it makes of noise ...")
     others = _others(model, config)
     nothing = none_of_the_above(model, others, class_names=names, seed=config.seed)
     return Collected(
         run=run,
-        stored=stored,
+        about=of.config,
         results=results,
         audit=audit,
-        last=last_line(run / "metrics.jsonl"),
+        last=of.last_metrics(),
         config=config,
         machine=describe_machine(str(device)),
         model=model,
@@ -193,12 +187,6 @@ def _other(model: CapsuleModel, name: str) -> CapsuleModel:
 def depends_on_neighbours(model: Model) -> bool:
     """Whether what a capsule says of an image hangs on the other images of its batch, so that it can't be shown."""
     return getattr(model.config, "scale_over", "capsule") == "batch"
-
-
-def _data(run: Path, stored: dict[str, Any], config: ReportConfig, split: str) -> DataSet:
-    training = stored.get("train", {})
-    name = data_name(run, stored, config.data)
-    return load_set(name, split, data_dir=config.data_dir or training.get("data_dir"), size=training.get("size"))
 
 
 def _others(model: Model, config: ReportConfig) -> Tensor | None:
@@ -244,7 +232,7 @@ def _generated(
     return [Shown(j, one, features(one), most[j]) for j, one in zip(chosen, found, strict=True)], total
 
 
-def _pairs(model: CapsuleModel, test: DataSet, stored: dict[str, Any], config: ReportConfig) -> list[Pair]:
+def _pairs(model: CapsuleModel, test: DataSet, about: RunConfig, config: ReportConfig) -> list[Pair]:
     """Trees of the first rightly answered test image of some classes, evenly spread, clean and attacked."""
     device = next(model.parameters()).device
     places = []
@@ -258,7 +246,7 @@ def _pairs(model: CapsuleModel, test: DataSet, stored: dict[str, Any], config: R
     if not places:
         return []
     images, labels = test.images[places].to(device), test.labels[places].to(device)
-    eps = config.eps if config.eps is not None else float(stored.get("train", {}).get("eps", 0.1))
+    eps = config.eps if config.eps is not None else about.train.eps if about.train else EPS
     generator = torch.Generator(device).manual_seed(config.seed)
     attacked = pgd(model, images, labels, eps=eps, step=eps / 10, generator=generator)
     trees = [parse_trees(model, x, tau=config.tau, class_names=test.class_names) for x in (images, attacked)]
@@ -276,37 +264,18 @@ def _one_of_each(data: DataSet) -> Tensor:
     return images
 
 
-def figures_of(path: Path) -> dict[str, Any] | None:
-    """A file of figures, if the run has one; what is not of the kind that this version writes is refused."""
-    if not path.exists():
-        return None
-    verb, form, wanted = FIGURES[path.name]
-    found = read_json(path)
-    if not isinstance(found, dict) or found.get("format") != form or not wanted <= set(found):
-        raise InputError(f"{path} holds no figures that this version knows: make it anew with gammacaps {verb}.")
-    return found
-
-
-def last_line(path: Path) -> dict[str, Any] | None:
-    """The last line that is whole: a machine that went down may have left half of one."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-    for line in reversed(lines):
-        with contextlib.suppress(ValueError, TypeError):
-            return dict(json.loads(line))
-    return None
-
-
 def of_data(figures: dict[str, Any] | None, test: DataSet, path: Path) -> dict[str, Any] | None:
     """Figures, or None where they are of other data than the report is about."""
     if figures is None:
         return None
-    data = figures.get("data", {})
-    same = data.get("name") == test.name or data.get("source") == str(test.source)
-    if same and tuple(figures.get("class_names", test.class_names)) == tuple(test.class_names):
+    data = figures["data"]
+    same = str(test.source) == data["source"] or test.name == data["name"]
+    if same and tuple(figures["class_names"]) == tuple(test.class_names):
         return figures
+    verb = "evaluate" if path.name == RESULTS else "audit"
     _say(
-        f"{path} is left out: its figures are of {data.get('name')}, and the report is about {test.name}. Give "
-        f"--data {data.get('name')} for a report about that, or measure it with gammacaps {FIGURES[path.name][0]} "
+        f"{path} is left out: its figures are of {data['name']}, and the report is about {test.name}. Give "
+        f"--data {data['name']} for a report about that, or measure it with gammacaps {verb} "
         f"{path.parent} --data {test.name}."
     )
     return None

@@ -14,6 +14,8 @@ class ReportConfig:
     """Data set; without it the one that the network was trained on."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
+    trust: bool = False
+    """Import the Dataset that the run itself names, which runs its code: for runs of people you trust."""
     beside: str | None = None
     """Another network for the same classes, a run's folder or a shipped name: its class capsules are shown beside."""
     others: str | None = None

@@ -7,16 +7,14 @@ from typing import Any
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.interval import with_interval
-from gammacaps.evaluation.run import radius_of
 from gammacaps.evaluation.store import identity
 from gammacaps.evaluation.table import attack_name, shown
-from gammacaps.files import new_folder, read_json, write_json, write_whole
-from gammacaps.models import load
+from gammacaps.files import new_folder, write_json, write_whole
 from gammacaps.models.shipped import FIGURES, FILES
-from gammacaps.models.stored import read_config
 from gammacaps.names import SHIPPED
 from gammacaps.report.fill.again import options
-from gammacaps.training.config import TrainConfig
+from gammacaps.runs.run import AUDIT, RESULTS, Run
+from gammacaps.runs.train_config import TrainConfig
 
 USE = """## Use and limits
 
@@ -46,15 +44,20 @@ def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
     The figures are those of results.json (`gammacaps evaluate`) and, where it is there, of audit.json (`gammacaps
     audit`); both must be of these very weights.
     """
-    stored = read_config(run)
-    if "precision" not in stored:
+    of = Run(run)
+    stored = of.stored
+    if of.config.precision is None or of.config.train is None:
         raise InputError(f"{run} is not halved: make a run of half precision of it with halve, and measure that one.")
-    model = load(run)
+    model = of.model()
     weights = identity(model)
-    results = _figures(run / "results.json", weights, "evaluate")
-    audit = _figures(run / "audit.json", weights, "audit") if (run / "audit.json").exists() else None
+    results, audit = of.results(), of.audit()
+    for figures, file, verb in ((results, RESULTS, "evaluate"), (audit, AUDIT, "audit")):
+        if figures is not None and figures.get("weights") != weights:
+            raise InputError(f"{run / file} is not of the weights beside it: measure them with gammacaps {verb} {run}.")
+    if results is None:
+        raise InputError(f"There is no file {run / RESULTS}: measure the network with gammacaps evaluate {run}.")
     if not results["complete"]:
-        raise InputError(f"{run / 'results.json'} is not complete: go on with gammacaps evaluate {run}.")
+        raise InputError(f"{run / RESULTS} is not complete: go on with gammacaps evaluate {run}.")
     parameters = sum(p.numel() for p in model.parameters())
     folder = shipped / name
     with new_folder(folder, overwrite=True) as temporary:
@@ -95,15 +98,8 @@ def words(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _figures(path: Path, weights: str, verb: str) -> dict[str, Any]:
-    found = read_json(path)
-    if found.get("weights") != weights:
-        raise InputError(f"{path} is not of the weights beside it: measure them with gammacaps {verb} {path.parent}.")
-    return found
-
-
 def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> str:
-    model, eps = stored["model"], radius_of(stored["train"])
+    model, eps = stored["model"], stored["train"]["eps"] if stored["train"]["robust"] else None
     routing = str(model.get("routing", "")).upper()
     kinds = {"gamma": f"Capsules with {routing} routing", "matrix": "Matrix capsules with EM routing", "cnn": "A CNN"}
     data = DATA_LICENCES.get(stored["data"]["name"], stored["data"]["name"])

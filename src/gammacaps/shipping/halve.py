@@ -7,13 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced, check_fit
-from gammacaps.evaluation.run import data_name, trained_steps
 from gammacaps.files import new_folder
-from gammacaps.models import GammaCapsNet, Model, from_config, load, to_config
-from gammacaps.models.stored import WEIGHTS, read_config, write_config, write_weights
+from gammacaps.models import GammaCapsNet, Model, from_config, to_config
+from gammacaps.models.stored import WEIGHTS, write_config, write_weights
+from gammacaps.runs.run import Run
 
 LIMIT = 16 * 2**20  # bytes of a shipped network's weights
 KINDS = {"float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -26,18 +25,18 @@ def halve(run: Path, out: Path, *, data: str | None = None) -> dict[str, Any]:
     Of float16 and bfloat16 it takes the one that moves the scores of test images less. `data` is the set that its
     figures will be of, where that is not the one it was trained on. The plain values that it adds to config.json.
     """
-    stored = read_config(run)
-    name = data_name(run, stored, data)
-    training = stored.get("train", {})
-    test = load_set(name, "test", data_dir=training.get("data_dir"), size=training.get("size"))
-    model = lighter(load(run))
+    of = Run(run)
+    name, stored = of.data_name(data), of.stored
+    test = of.load_data("test", data)
+    model = lighter(of.model())
     check_fit(model, test)
     images, _ = balanced(test, IMAGES)
     moved = {kind: scores_moved(model, halved(model, dtype), images) for kind, dtype in KINDS.items()}
     kind = min(moved, key=lambda name: moved[name])
-    about = {"precision": kind, "scores_moved": moved[kind], "trained_steps": trained_steps(run), "measured_on": name}
+    about = {"precision": kind, "scores_moved": moved[kind], "trained_steps": of.steps, "measured_on": name}
     trained_on = {key: value for key, value in stored.get("data", {}).items() if key != "source"}
-    kept = {"train": training | {"data_dir": None}, "data": trained_on, "machine": stored.get("machine", {})}
+    training = stored.get("train", {}) | {"data_dir": None}
+    kept = {"train": training, "data": trained_on, "machine": of.config.machine}
     with new_folder(out) as temporary:
         write_config(temporary, {"model": to_config(model), **kept, **about})
         write_weights(temporary, {name: t.to(KINDS[kind]) for name, t in model.state_dict().items()})

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gammacaps.training.config import TrainConfig
+from gammacaps.runs.train_config import TrainConfig
 
 
 def augmented(

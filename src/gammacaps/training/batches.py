@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from gammacaps.data import DataSet, StoredSet
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.augment import augmented
-from gammacaps.training.config import TrainConfig
 
 AHEAD = 3  # batches read from disk before they are asked for
 

@@ -1,19 +1,23 @@
 """A training run's state on disk: one safetensors file, written whole or not at all."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
-from torch import Tensor
+from torch import Tensor, nn
 
+from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.files import write_whole
 from gammacaps.models import Model
 from gammacaps.models.stored import WEIGHTS, fit_weights
 from gammacaps.names import shipped_names
+from gammacaps.runs.plain import Misfit, read_as
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -41,6 +45,7 @@ def write_checkpoint(folder: Path, learner: Learner) -> None:
         tensors |= {f"adam.{moment}.{name}": state[moment] for moment in state}
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     state = {"step": learner.step, "seconds": learner.seconds}
+    state["sha256"] = _hash(plain, state)
     write_whole(folder / CHECKPOINT, to_bytes(plain, {"state": json.dumps(state)}))
 
 
@@ -69,46 +74,99 @@ def read_checkpoint(folder: Path) -> Stored | None:
     path = folder / CHECKPOINT
     if not path.exists():
         return None
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "adam": {}}
     try:
         with safe_open(path, "pt") as file:
-            state = json.loads(file.metadata()["state"])
-            for key in file.keys():  # noqa: SIM118  a safetensors file is not iterable
-                part, _, name = key.partition(".")
-                parts[part][name] = file.get_tensor(key)
-        return Stored(path, int(state["step"]), float(state["seconds"]), parts)
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"The checkpoint {path} is broken ({error!r}): restore it, or delete it to start the run again."
-        ) from None
+            state = _state(file)
+            tensors = {key: file.get_tensor(key) for key in sorted(file.keys())}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise _broken(path, str(error)) from None
+    if state.sha256 is not None and state.sha256 != _hash(tensors, {"step": state.step, "seconds": state.seconds}):
+        raise _broken(path, "its content is not what was written")
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "adam": {}}
+    for key, tensor in tensors.items():
+        part, _, name = key.partition(".")
+        if part not in parts or not tensor.is_floating_point() or not torch.isfinite(tensor).all():
+            raise _broken(path, f"{key:.60} is not finite, or nothing that a checkpoint has")
+        parts[part][name] = tensor
+    return Stored(path, state.step, state.seconds, parts)
 
 
 def put_back(stored: Stored, learner: Learner) -> None:
-    """Puts a checkpoint's state into a learner."""
+    """Puts a checkpoint's state into a learner, or says what does not fit."""
     parts, path = stored.parts, stored.path
-    learner.step, learner.seconds = stored.step, stored.seconds
     fit_weights(learner.model, parts["model"], path)
-    if set(parts["average"]) != set(learner.average) or not parts["adam"]:
+    if {name: t.shape for name, t in parts["average"].items()} != {n: t.shape for n, t in learner.average.items()}:
         raise InputError(f"The checkpoint {path} does not fit its config.json: restore either of them.")
+    adam = _moments(stored, learner)
+    learner.step, learner.seconds = stored.step, stored.seconds
     for name, tensor in learner.average.items():
         tensor.copy_(parts["average"][name])
-    for name, parameter in learner.model.named_parameters():
-        if f"step.{name}" not in parts["adam"]:
-            continue
+    for parameter, moments in adam.items():
         # In the memory order of the weight, so that an interrupted run rounds as an unbroken one does.
         learner.optimizer.state[parameter] = {
-            "step": parts["adam"][f"step.{name}"].to(_step_device(learner.optimizer, parameter)),
-            **{m: torch.empty_like(parameter).copy_(parts["adam"][f"{m}.{name}"]) for m in ("exp_avg", "exp_avg_sq")},
+            "step": moments["step"].to(_step_device(learner.optimizer, parameter)),
+            **{name: torch.empty_like(parameter).copy_(moments[name]) for name in ("exp_avg", "exp_avg_sq")},
         }
 
 
 def step_of(folder: Path) -> int:
-    """The step at which a run's checkpoint stands; 0 where there is none yet."""
+    """The step at which a run's checkpoint stands; 0 where there is none yet, or none that can be read."""
     try:
         with safe_open(folder / CHECKPOINT, "pt") as file:
-            return int(json.loads(file.metadata()["state"])["step"])
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError):
+            return _state(file).step
+    except (SafetensorError, OSError, ValueError):
         return 0
+
+
+@dataclass(frozen=True)
+class State:
+    """What stands in the file's header beside the tensors."""
+
+    step: int
+    seconds: float
+    sha256: str | None = None  # of all of it; older checkpoints have none
+
+    def __post_init__(self) -> None:
+        if self.step < 0 or self.seconds < 0:
+            raise Misfit(f"it stands at step {self.step} after {self.seconds} seconds")
+
+
+def _state(file: Any) -> State:
+    """A ValueError where there is none."""
+    try:
+        return read_as(State, json.loads((file.metadata() or {}).get("state", "")))
+    except RecursionError:
+        raise ValueError("its header is no table") from None
+
+
+def _hash(tensors: dict[str, Tensor], state: dict[str, Any]) -> str:
+    names = sorted(tensors)
+    told = json.dumps([names, state["step"], float(state["seconds"])])
+    return hashlib.sha256(f"{told}{fingerprint(*(tensors[name] for name in names))}".encode()).hexdigest()
+
+
+def _moments(stored: Stored, learner: Learner) -> dict[nn.Parameter, dict[str, Tensor]]:
+    """Adam's state by weight: of each weight all of it, or nothing where it has never had a gradient."""
+    left = dict(stored.parts["adam"])
+    found: dict[nn.Parameter, dict[str, Tensor]] = {}
+    for name, parameter in learner.model.named_parameters():
+        own = {moment: left.pop(f"{moment}.{name}", None) for moment in ("step", "exp_avg", "exp_avg_sq")}
+        there = {moment: tensor for moment, tensor in own.items() if tensor is not None}
+        if not there:
+            continue
+        wanted = {"step": torch.Size([]), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
+        if {moment: tensor.shape for moment, tensor in there.items()} != wanted or (there["exp_avg_sq"] < 0).any():
+            raise InputError(
+                f"The checkpoint {stored.path} does not fit its config.json (Adam's state of {name}): restore either."
+            )
+        found[parameter] = there
+    if left or not found:
+        raise InputError(f"The checkpoint {stored.path} does not fit its config.json: restore either of them.")
+    return found
+
+
+def _broken(path: Path, reason: str) -> InputError:
+    return InputError(f"The checkpoint {path} is broken ({reason}): restore it, or delete it to start the run again.")
 
 
 def _step_device(optimizer: torch.optim.Adam, parameter: Tensor) -> torch.device:

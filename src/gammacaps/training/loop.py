@@ -20,12 +20,17 @@ from torch import Tensor
 from gammacaps.data import DataSet, StoredSet
 from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
-from gammacaps.files import append_line, is_run, new_folder, remove_leftovers
+from gammacaps.files import is_run, new_folder, remove_leftovers
 from gammacaps.launch import launch
 from gammacaps.models import Model, load, to_config
-from gammacaps.models.stored import CONFIG, WEIGHTS, read_config, write_config, write_weights
+from gammacaps.models.stored import CONFIG, WEIGHTS, write_config, write_weights
 from gammacaps.processes import Processes, joined, own_device
+from gammacaps.runs.lock import locked
+from gammacaps.runs.metrics import add_metrics, forget_metrics_after
+from gammacaps.runs.run import Run, refuse_import
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.batches import batches
+from gammacaps.training.board import add_pictures, board_writer
 from gammacaps.training.checkpoint import (
     CHECKPOINT,
     Learner,
@@ -34,18 +39,16 @@ from gammacaps.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from gammacaps.training.config import TrainConfig, config_from
 from gammacaps.training.distribution import Sharing, parts_of
 from gammacaps.training.execution import compile_routing, recompute_encoder
-from gammacaps.training.log import METRICS, add_pictures, board_writer, forget_metrics_after
 from gammacaps.training.progress import Progress
 from gammacaps.training.schedule import learning_rate, radius
-from gammacaps.training.start import describe, new_model, training_data
+from gammacaps.training.start import check_same_data, describe, new_model, training_data
 from gammacaps.training.step import Objective, take_step
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop (Ctrl-C or SIGTERM) and saved its state."""
+    """Training was asked to stop (Ctrl-C, SIGTERM or SIGHUP) and saved its state."""
 
 
 class Finished(InputError):
@@ -68,7 +71,7 @@ def train(
     with joined() if processes is None else contextlib.nullcontext(processes) as together:
         if together.first(lambda: _goes_on(folder, config)):
             try:
-                return resume(folder, as_json=as_json, processes=together, until=until)
+                return resume(folder, as_json=as_json, processes=together, until=until, trust=True)
             except Finished:
                 return together.first(lambda: load(folder))
         data = training_data(config, together)
@@ -80,13 +83,17 @@ def train(
             board_writer()
         described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": describe(data)}
         launched = {"launch": launch().name} if launch().name else {}  # by which a restart knows its own run
+        with contextlib.ExitStack() as held:
 
-        def make_folder() -> None:
-            with new_folder(folder, overwrite=overwrite) as temporary:
-                write_config(temporary, {**described, **launched, "machine": describe_machine(config.device)})
+            def make_folder() -> None:
+                # The old run's lock too: another training may live there.
+                old = locked(folder) if overwrite and is_run(folder) else contextlib.nullcontext()
+                with old, new_folder(folder, overwrite=overwrite) as temporary:
+                    write_config(temporary, {**described, **launched, "machine": describe_machine(config.device)})
+                    held.enter_context(locked(temporary))
 
-        together.first(make_folder)
-        return _learn(config, data, model, folder, as_json, together, until=until)
+            together.first(make_folder)
+            return _learn(config, data, model, folder, as_json, together, until=until)
 
 
 def resume(
@@ -99,20 +106,30 @@ def resume(
     as_json: bool = False,
     processes: Processes | None = None,
     until: int | None = None,
+    trust: bool = False,
     **lengths: float | None,
 ) -> Model:
     """Goes on with an interrupted run, or with a finished one to a new length (steps, epochs or minutes).
 
-    What is None stays as the run has it.
+    What is None stays as the run has it. With `trust` its data may be a Dataset that its config.json names, whose code
+    is then run.
     """
-    with joined() if processes is None else contextlib.nullcontext(processes) as together:
+    together: Processes
+    with contextlib.ExitStack() as held:
+        together = held.enter_context(joined()) if processes is None else processes
         together.first(lambda: check_can_go_on(folder))
-        stored = together.first(lambda: read_config(folder))
-        if "train" not in stored:
+        run = together.first(lambda: Run(folder).checked())
+        if run.config.train is None:
             raise InputError(
                 f"{folder} was saved without its training (no 'train' in config.json): it can't be resumed."
             )
-        config = config_from(stored["train"])
+        config = run.config.train
+        refuse_import(config.data, str(folder / CONFIG), trust=trust)
+
+        def lock() -> None:
+            held.enter_context(locked(folder))
+
+        together.first(lock)
         longer: dict[str, Any] = {name: value for name, value in lengths.items() if value is not None}
         if longer:
             config = dataclasses.replace(config, **{"steps": None, "epochs": None, "minutes": None, **longer})
@@ -125,14 +142,15 @@ def resume(
             recompute_encoder=config.recompute_encoder if recompute_encoder is None else recompute_encoder,
         )
         data = training_data(here, together)
+        check_same_data(data, run.config.data, folder)
         model = new_model(here, data)
-        if json.loads(json.dumps(to_config(model))) != stored["model"]:
+        if json.loads(json.dumps(to_config(model))) != run.config.model:
             raise InputError(
                 f"{folder / 'config.json'} describes another network than its options and {data.name} give now: "
                 "resume with the data and the version of gammacaps that it was started with."
             )
         together.first(lambda: remove_leftovers(folder, (CHECKPOINT, CONFIG, WEIGHTS)))
-        described = {**stored, "train": dataclasses.asdict(config)}
+        described = {**run.stored, "train": dataclasses.asdict(config)}
         return _learn(here, data, model, folder, as_json, together, described, until=until)
 
 
@@ -141,9 +159,8 @@ def _goes_on(folder: Path, config: TrainConfig) -> bool:
     name = launch().name
     if name is None or not is_run(folder):
         return False
-    stored = read_config(folder)
-    same = stored.get("train") == json.loads(json.dumps(dataclasses.asdict(config)))
-    return same and stored.get("launch") == name
+    stored = Run(folder).config
+    return stored.train == config and stored.launch == name
 
 
 def _learn(
@@ -181,7 +198,7 @@ def _learn(
     sharing = Sharing(objective, size, processes, accumulate=config.accumulate, all_learn=objective.all_learn())
 
     def prepare() -> None:
-        forget_metrics_after(folder / METRICS, learner.step)
+        forget_metrics_after(folder, learner.step)
         if described is not None:
             write_config(folder, described)
 
@@ -218,7 +235,7 @@ def _learn(
                         "eps": radius(config, done) if config.robust else 0.0,
                         "lr": learning_rate(config, learner.step - 1, done),
                     }
-                    processes.first(functools.partial(append_line, folder / METRICS, json.dumps(row)))
+                    processes.first(functools.partial(add_metrics, folder, row))
                     if processes.rank == 0:
                         progress.metrics(row)
                     if board is not None:
@@ -267,8 +284,15 @@ def _deterministic() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stop_on_signal() -> Iterator[list[int]]:
-    """A list that fills when Ctrl-C or SIGTERM asks to stop after this step; a second Ctrl-C stops at once."""
+    """A list that fills when a signal asks to stop after this step; a second one stops at once.
+
+    SIGINT is Ctrl-C, SIGTERM what `kill` and cluster managers send, SIGHUP a terminal that was closed; under `nohup`
+    the last is ignored, and stays so.
+    """
     asked: list[int] = []
+    wanted = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        wanted.append(signal.SIGHUP)
 
     def ask(number: int, frame: Any) -> None:
         if asked:
@@ -276,7 +300,7 @@ def _stop_on_signal() -> Iterator[list[int]]:
         asked.append(number)
 
     try:
-        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, ask) for number in wanted}
     except ValueError:  # not in the main thread, where signals can't be caught
         before = {}
     try:

@@ -2,7 +2,7 @@
 
 import math
 
-from gammacaps.training.config import TrainConfig
+from gammacaps.runs.train_config import TrainConfig
 
 
 def learning_rate(config: TrainConfig, step: int, progress: float) -> float:

@@ -1,19 +1,25 @@
 """What a training starts from: its data, and the network with the seed's weights."""
 
 import zlib
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gammacaps.data import DataSet, StoredSet, open_set
+from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.models import Model, create
 from gammacaps.names import VECTOR_PRESETS
 from gammacaps.processes import Processes
-from gammacaps.training.config import TrainConfig, model_changes
+from gammacaps.runs.config import DataFacts
+from gammacaps.runs.plain import read_as
+from gammacaps.runs.train_config import TrainConfig, model_changes
 
 IMAGES = 2000  # as many are looked at for their mean and deviation, from all over the set
+SAMPLE = 100  # and as many by which the set is known again
+ALIKE = 1e-3  # by how much their brightness may differ: resized images are rounded otherwise on another processor
 
 
 def training_data(config: TrainConfig, processes: Processes) -> DataSet | StoredSet:
@@ -35,13 +41,42 @@ def _checksums(data: DataSet | StoredSet) -> tuple[tuple[int, ...], int, int]:
 
 
 def describe(data: DataSet | StoredSet) -> dict[str, Any]:
-    """What config.json says of the data."""
+    """What config.json says of the data, by which they are known again."""
     return {
         "name": data.name,
         "source": str(data.source),
         "class_names": list(data.class_names),
         "train_images": len(data.labels),
+        "image_shape": list(data.images.shape[1:]),
+        "labels": fingerprint(data.labels),
+        "brightness": brightness(data),
     }
+
+
+def brightness(data: DataSet | StoredSet) -> list[float]:
+    """The mean pixels of some images from all over the set: unlike a hash, alike on all processors."""
+    index: Tensor = torch.linspace(0, len(data.labels) - 1, min(len(data.labels), SAMPLE)).round().long()
+    return [round(value, 6) for value in data.images[index].double().mean(dim=(1, 2, 3)).tolist()]
+
+
+def check_same_data(data: DataSet | StoredSet, facts: DataFacts, folder: Path) -> None:
+    """Refuses to go on with other data than those that a run was begun with; older runs say less of theirs."""
+    now = read_as(DataFacts, describe(data))
+    told = {
+        "class names": (facts.class_names, now.class_names),
+        "number of images": (facts.train_images, now.train_images),
+        "shape of the images": (facts.image_shape, now.image_shape),
+        "labels": (facts.labels, now.labels),
+    }
+    changed = [what for what, (then, here) in told.items() if then is not None and then != here]
+    pairs = zip(facts.brightness or (), now.brightness or (), strict=False)
+    if not changed and any(abs(then - here) > ALIKE for then, here in pairs):
+        changed = ["images"]
+    if changed:
+        raise InputError(
+            f"{data.name} is not what {folder} was trained on: the {changed[0]} changed since. Restore the data, or "
+            "train a new run on what they are now."
+        )
 
 
 def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:

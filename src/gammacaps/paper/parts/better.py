@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from gammacaps.files import read_json
-from gammacaps.models.shipped import FIGURES
-from gammacaps.models.stored import read_config
 from gammacaps.names import SHIPPED, shipped_names
 from gammacaps.paper.expected import EPS, expected
 from gammacaps.paper.parts.cells import Found, percent, table
 from gammacaps.paper.plan import DATA
+from gammacaps.runs.run import Run
 
 WORDS = (
     "The networks that come with the package (`gammacaps.load(NAME)`), measured as they are shipped, in half "
@@ -38,10 +36,13 @@ def section(found: Found, folder: Path) -> str:
 
 def _rows(name: str) -> list[list[str]]:
     """One row a radius at which a shipped network was attacked."""
-    stored, results = read_config(SHIPPED / name), read_json(SHIPPED / name / FIGURES[0])
-    train, data = stored["train"], results["data"]["name"]
-    trained = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}"
-    about = [name, DATA.get(data, data), train["preset"], f"{stored['trained_steps']:,}", trained]
+    run = Run(SHIPPED / name)
+    train, results = run.config.train, run.results()
+    assert train is not None  # as every shipped network has
+    assert results is not None
+    data = results["data"]["name"]
+    trained = f"eps {train.eps:g}, {train.attack_steps} x {train.attack_step:g}"
+    about = [name, DATA.get(data, data), train.preset, f"{run.steps:,}", trained]
     about.append(_of(results["clean"]))
     rows = []
     for eps in sorted({row["eps"] for row in results["attacks"]}):

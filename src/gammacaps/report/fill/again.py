@@ -17,18 +17,16 @@ CLOCK = (
 def commands(found: Collected) -> tuple[Command, ...]:
     run = shlex.quote(str(found.run))
     shown = []
-    training = found.stored.get("train")
-    if training:
+    training = found.about.train
+    if training is not None:
         again = shlex.quote(f"{found.run}-again")
         line = f"gammacaps train --config {shlex.quote(f'{found.run}/config.json')} --out {again}"
-        shown.append(
-            Command(line, "Train it again, with the same options" + (CLOCK if training.get("minutes") else ""))
-        )
+        shown.append(Command(line, "Train it again, with the same options" + (CLOCK if training.minutes else "")))
     if found.results is not None:
         changed = options(found.results["settings"], vars(EvaluateConfig()))
         shown.append(Command(f"gammacaps evaluate {run}{changed}", "Measure it"))
     if found.audit is not None:
-        changed = options(found.audit.get("settings", {}), vars(AuditConfig()))
+        changed = options(found.audit["settings"], vars(AuditConfig()))
         shown.append(Command(f"gammacaps audit {run}{changed}", "Hold it against the paper's definitions"))
     starts, steps = found.made
     made = {"starts": starts, "steps": steps} if found.capsules else {}
@@ -54,13 +52,13 @@ def options(values: dict[str, Any], defaults: dict[str, Any]) -> str:
 
 
 def versions(found: Collected) -> tuple[Fact, ...]:
-    training, machine = found.stored.get("train", {}), found.machine
+    training, machine = found.about.train, found.machine
     shown = [Fact(name, str(machine[name])) for name in ("gammacaps", "torch", "python")]
     shown.append(Fact("Device", machine["device_name"]))
-    if training:
-        shown.append(Fact("Seed of training", str(training["seed"])))
+    if training is not None:
+        shown.append(Fact("Seed of training", str(training.seed)))
     if found.results is not None:
-        shown.append(Fact("Seed of the attacks", str(found.results.get("settings", {}).get("seed", 0))))
+        shown.append(Fact("Seed of the attacks", str(found.results["settings"].get("seed", 0))))
     starts, steps = found.made
     if found.capsules:
         shown.append(

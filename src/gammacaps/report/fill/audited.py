@@ -84,7 +84,7 @@ def capsules(found: dict[str, Any], layer: dict[str, Any]) -> Table:
             *([f"{row['chance']:.2f}"] if has_chance else ()),
             *(f"{value:.2f}" for value in row["gamma"] or ()),
             *("–" for _ in found["eps"] if row["gamma"] is None),
-            *([between(row["gamma_interval"])] if has_interval else ()),
+            *([between(row.get("gamma_interval"))] if has_interval else ()),
             "–" if row["gamma_any"] is None else f"{row['gamma_any']:.2f}",
         )
         for row in layer["capsules"]

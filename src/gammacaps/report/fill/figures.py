@@ -103,7 +103,7 @@ def curve(found: Collected, results: dict[str, Any]) -> Curve | None:
             series.append(Series(name, line, tuple((row["interval"][0], row["interval"][1]) for row in points)))
     if not series:
         return None
-    training = found.stored.get("train", {})
+    training = found.about.train
     return Curve(
         "Accuracy as attacks grow",
         "eps: how much each pixel may change",
@@ -111,5 +111,5 @@ def curve(found: Collected, results: dict[str, Any]) -> Curve | None:
         tuple(series),
         "Each mark is a measurement, the band around the line its 95% interval.",
         levels=(("guessing", 1 / found.model.config.classes),),
-        marks=(("trained at this eps", training["eps"]),) if training.get("robust") else (),
+        marks=(("trained at this eps", training.eps),) if training is not None and training.robust else (),
     )

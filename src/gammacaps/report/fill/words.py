@@ -13,9 +13,9 @@ ROUTING = {"SDA": "scaled-distance agreement", "RBA": "routing by agreement", "E
 def title(found: Collected) -> str:
     """Whether it is a gamma-capsule network is for the audit to say, so the title does not."""
     kind = {"gamma": "capsule network", "matrix": "matrix-capsule network", "cnn": "convolutional network"}
-    training = found.stored.get("train")
-    how = "" if not training else ", trained under attack" if training["robust"] else ", trained on clean images"
-    data = found.stored.get("data", {}).get("name") or found.test.name
+    training = found.about.train
+    how = "" if training is None else ", trained under attack" if training.robust else ", trained on clean images"
+    data = found.about.data.name or found.test.name
     return f"A {kind[found.model.architecture]} for {data}{how}"
 
 
@@ -34,14 +34,14 @@ def lead(found: Collected) -> str:
             "Its capsules are not shown here: with scale_over='batch', what they say of an image depends on the "
             "images beside it."
         )
-    training = found.stored.get("train")
-    if not training:
+    training = found.about.train
+    if training is None:
         return " ".join([*words, "How it was trained is not recorded."])
-    steps = "" if found.last is None else f" for {found.last['step']:,} steps of {training['batch']} images"
-    if training["robust"]:
+    steps = "" if found.last is None else f" for {found.last['step']:,} steps of {training.batch} images"
+    if training.robust:
         words.append(
             f"It was trained under attack{steps}: each time, the images were first changed, by up to "
-            f"{training['eps']:g} a pixel, to where the network was most wrong, and it then learned from these."
+            f"{training.eps:g} a pixel, to where the network was most wrong, and it then learned from these."
         )
     else:
         words.append(
@@ -81,14 +81,14 @@ def hardest(found: Collected, results: dict[str, Any]) -> dict[str, Any] | None:
     rows = [*worst, *attacks]
     if not rows:
         return None
-    own = found.stored.get("train", {}).get("eps")
+    own = found.about.train.eps if found.about.train else None
     radii = [row["eps"] for row in rows]
     eps = own if own in radii else max(radii)
     return min((row for row in rows if row["eps"] == eps), key=lambda row: row["accuracy"])
 
 
 def facts(found: Collected) -> tuple[Fact, ...]:
-    model, training = found.model, found.stored.get("train", {})
+    model, training = found.model, found.about.train
     shown = [Fact("Weights", f"{sum(p.numel() for p in model.parameters()):,}")]
     if found.totals:
         hidden = ", ".join(f"{n:,}" for name, n in found.totals.items() if name != "class")
@@ -98,17 +98,17 @@ def facts(found: Collected) -> tuple[Fact, ...]:
         rule = "EM" if isinstance(model, MatrixCapsNet) else model.config.routing.upper()
         shown.append(Fact("Routing", rule, f"{ROUTING[rule]}, {model.config.iterations} iterations"))
     shown.append(Fact("Data", found.test.name, f"{len(found.test.labels):,} test images"))
-    count = found.stored.get("data", {}).get("train_images")
+    count = found.about.data.train_images
     if count:
         shown.append(Fact("Trained on", f"{count:,} images"))
-    if training:
-        attack_steps = training["attack_steps"]
-        attack = f"PGD of {attack_steps} steps" if attack_steps > 1 else "a single step from a random start"
-        how = (f"under attack, eps {training['eps']:g}", attack) if training["robust"] else ("on clean images", "")
+    if training is not None:
+        steps = training.attack_steps
+        attack = f"PGD of {steps} steps" if steps > 1 else "a single step from a random start"
+        how = (f"under attack, eps {training.eps:g}", attack) if training.robust else ("on clean images", "")
         shown.append(Fact("Trained", *how))
     if found.last is not None:
         minutes = found.last["seconds"] / 60
-        where = found.stored.get("machine", {}).get("device_name", "")
+        where = str(found.about.machine.get("device_name", ""))
         time = f"{minutes:,.0f} minutes" if minutes >= 2 else f"{60 * minutes:.0f} s"
         shown.append(Fact("Time to train", time, where))
     results = found.results

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from gammacaps.errors import InputError
-from gammacaps.training.config import TrainConfig, config_from, model_changes, read_config_file
+from gammacaps.runs.train_config import TrainConfig, config_from, model_changes, read_config_file
 from gammacaps.training.schedule import learning_rate, radius
 
 

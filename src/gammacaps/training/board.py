@@ -1,32 +1,13 @@
-"""What a run writes down of its training: the lines of metrics.jsonl, and TensorBoard's pictures."""
+"""What a run shows of its training on TensorBoard."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gammacaps.errors import InputError
-from gammacaps.files import write_whole
 from gammacaps.models import GammaCapsNet
 from gammacaps.training.checkpoint import Learner
-
-METRICS = "metrics.jsonl"
-
-
-def forget_metrics_after(path: Path, step: int) -> None:
-    """Drops the lines that an interrupted run wrote after its last checkpoint."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_text().splitlines():
-        try:
-            if json.loads(line)["step"] <= step:
-                kept.append(line)
-        except (json.JSONDecodeError, KeyError, TypeError):
-            continue  # half a line
-    write_whole(path, "".join(line + "\n" for line in kept).encode())
 
 
 def board_writer() -> Any:
