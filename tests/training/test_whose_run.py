@@ -1,0 +1,147 @@
+"""One training at a time in a folder, on the data that the run was begun with."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from gammacaps.data import load_set
+from gammacaps.data.storing import store_set
+from gammacaps.errors import InputError
+from gammacaps.runs.lock import locked
+from gammacaps.runs.metrics import read_metrics
+from gammacaps.runs.run import Run
+from gammacaps.runs.train_config import TrainConfig
+from gammacaps.training import loop
+from gammacaps.training.checkpoint import CHECKPOINT
+
+TINY = ("filters=4", "primary_types=2", "hidden=[3]", "decoder=[]")
+
+
+def tiny(**changes):
+    values = {"model": TINY, "batch": 8, "steps": 2, "robust": False, "device": "cpu", "log_every": 1, **changes}
+    return TrainConfig(**values)
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_folder_in_which_a_training_lives_is_neither_overwritten_nor_resumed(tmp_path):
+    run = tmp_path / "run"
+    loop.train(tiny(), run)
+    before = files(run)
+    with locked(run):  # as a training that is at work holds it
+        with pytest.raises(InputError, match="Another training is at work"):
+            loop.train(tiny(seed=1), run, overwrite=True)
+        with pytest.raises(InputError, match="Another training is at work"):
+            loop.resume(run, steps=4)
+    assert files(run) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    loop.train(tiny(seed=1), run, overwrite=True)
+    assert Run(run).config.train.seed == 1
+
+
+def test_a_training_holds_its_folder_from_the_first_step_to_the_last(tmp_path, monkeypatch):
+    run, take_step, refused = tmp_path / "run", loop.take_step, []
+
+    def rival(*arguments):
+        for rivalry in (
+            lambda: loop.train(tiny(seed=1), run, overwrite=True),
+            lambda: loop.resume(run, steps=9),
+        ):
+            with pytest.raises(InputError, match="Another training is at work"):
+                rivalry()
+            refused.append(1)
+        return take_step(*arguments)
+
+    monkeypatch.setattr(loop, "take_step", rival)
+    loop.train(tiny(), run)
+    loop.resume(run, steps=3)
+    assert len(refused) == 2 * 3
+    assert [row["step"] for row in read_metrics(run)] == [1, 2, 3]
+    monkeypatch.undo()
+    loop.resume(run, steps=4)  # nobody holds it any more
+
+
+def test_a_folder_that_another_process_made_first_is_not_replaced(tmp_path, monkeypatch):
+    run, write_config = tmp_path / "run", loop.write_config
+
+    def late(folder, values):
+        write_config(folder, values)
+        monkeypatch.setattr(loop, "write_config", write_config)
+        loop.train(tiny(seed=1), run)
+
+    monkeypatch.setattr(loop, "write_config", late)
+    with pytest.raises(InputError, match=r"run"):
+        loop.train(tiny(), run)
+    assert Run(run).config.train.seed == 1
+
+
+CHANGES = {
+    "labels": lambda arrays: arrays | {"labels": np.roll(arrays["labels"], 1)},
+    "shape of the images": lambda arrays: arrays | {"images": arrays["images"][:, 2:, 2:]},
+    "class names": lambda arrays: arrays | {"class_names": np.array([*"klmnopqrst"])},
+    "number of images": lambda arrays: arrays | {name: arrays[name][:-50] for name in ("images", "labels")},
+    "images": lambda arrays: arrays | {"images": arrays["images"] // 2},
+}
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["npz", "stored"])
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_run_does_not_go_on_with_other_data(tmp_path, monkeypatch, what, stored):
+    mini = load_set("fashion-mini")
+    images = (mini.images[:200, 0] * 255).round().to("cpu").numpy().astype(np.uint8)
+    arrays = {"images": images, "labels": mini.labels[:200].numpy(), "class_names": np.array([*"abcdefghij"])}
+
+    def put(arrays):
+        np.savez(tmp_path / "data.npz", **arrays)
+        if stored:
+            store_set(tmp_path / "data.npz", tmp_path / "folder")
+
+    name = str(tmp_path / ("folder" if stored else "data.npz"))
+    put(arrays)
+    loop.train(tiny(data=name), tmp_path / "run")
+    if stored:
+        (tmp_path / "folder").rename(tmp_path / "before")
+    put(CHANGES[what](arrays))
+    before = files(tmp_path / "run")
+    with pytest.raises(InputError, match=rf"is not what .*run was trained on: the {what} changed since"):
+        loop.resume(tmp_path / "run", steps=3)
+    assert files(tmp_path / "run") == before
+    if stored:
+        (tmp_path / "folder").rename(tmp_path / "changed")
+    put(arrays)
+    loop.resume(tmp_path / "run", steps=3)
+
+
+def test_a_run_of_an_older_version_says_less_of_its_data_and_goes_on(tmp_path):
+    run = tmp_path / "run"
+    loop.train(tiny(), run)
+    stored = Run(run).stored
+    for name in ("image_shape", "labels", "brightness"):
+        del stored["data"][name]
+    loop.write_config(run, stored)
+    loop.resume(run, steps=3)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
+def test_a_closed_terminal_saves_and_says_how_to_go_on(tmp_path, monkeypatch):
+    take_step = loop.take_step
+
+    def hang_up(*arguments):
+        os.kill(os.getpid(), signal.SIGHUP)
+        return take_step(*arguments)
+
+    monkeypatch.setattr(loop, "take_step", hang_up)
+    with pytest.raises(loop.Interrupted, match="Stopped at step 1, and saved"):
+        loop.train(tiny(steps=5), tmp_path / "run")
+    assert (tmp_path / "run" / CHECKPOINT).exists()
+    # Under nohup the signal is ignored, and stays so.
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        loop.resume(tmp_path / "run")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert Run(tmp_path / "run").steps == 5
