@@ -5,36 +5,39 @@ import glob
 import io
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from gammacaps.errors import InputError
 
+LOCK, NEW, OLD = "lock", "new", "old"  # what is in the hidden folder of `new_folder`
+
 
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file under a temporary name and renames it, so that a reader never sees half of it."""
     with told(path):
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        half = _hidden(path)
+        file = half.open("xb")  # with the permissions that the user's umask leaves
         try:
-            with os.fdopen(handle, "wb") as file:
+            with file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
+            half.replace(path)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            half.unlink(missing_ok=True)
             raise
 
 
 def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
     """Deletes what `write_whole` had begun to write of these files when its process was killed."""
-    for name in names:
-        for half in folder.glob(f".{glob.escape(name)}.????????"):
-            half.unlink(missing_ok=True)
+    with told(folder):
+        for name in names:
+            for half in folder.glob(f".{glob.escape(name)}.????????"):
+                half.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -75,30 +78,89 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A temporary folder that takes the name `path` once the block ends without an error.
 
     An existing `path` is refused, unless `overwrite` is given and it is a run: then it is deleted once the new folder
-    stands in its place.
+    stands in its place. What a killed process has left of an earlier attempt at the same path is removed first.
     """
-    path = Path(path).resolve()
-    if path.exists():
+    with told(path):
+        path = Path(path).resolve()
+        _remove_left_folders(path)
+        exists = path.exists()
+    if exists:
         if not overwrite:
             raise InputError(f"{path} exists already: choose another folder, or add --overwrite to replace it.")
-        if not is_run(path) or path in (Path.cwd(), *Path.cwd().parents, Path.home(), *Path.home().parents):
+        with told(path):
+            here = (Path.cwd(), *Path.cwd().parents, Path.home(), *Path.home().parents)
+        if not is_run(path) or path in here:
             raise InputError(f"{path} is not a run's folder, so it is not overwritten: choose another folder.")
     with told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+        hidden, lock = _locked_folder(path)
+    new, old = hidden / NEW, hidden / OLD
     try:
-        yield temporary
         with told(path):
-            temporary.chmod(0o755)
+            new.mkdir()
+        yield new
+        with told(path):
             if overwrite and path.exists():
-                path.rename(old / path.name)
-            temporary.rename(path)  # fails if someone else has made `path` in the meantime
+                path.rename(old)
+            new.rename(path)  # fails if someone else has made `path` in the meantime
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if (old / path.name).exists() and not path.exists():
-            (old / path.name).rename(path)
-        shutil.rmtree(old, ignore_errors=True)
+        with told(path):
+            if old.exists() and not path.exists():
+                old.rename(path)
+            shutil.rmtree(hidden, ignore_errors=True)
+            os.close(lock)
+
+
+def _hidden(path: Path) -> Path:
+    """A name beside `path` that nobody has."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+
+
+def _locked_folder(path: Path) -> tuple[Path, int]:
+    """A hidden folder beside `path`, and the handle of a file in it that stays locked while this process lives."""
+    while True:
+        hidden = _hidden(path)
+        hidden.mkdir()
+        try:
+            lock = os.open(hidden / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:  # another process took the folder for a leftover before it was locked
+            continue
+        except OSError:
+            hidden.rmdir()
+            raise
+        _take(lock, wait=True)
+        if (hidden / LOCK).exists():
+            return hidden, lock
+        os.close(lock)
+
+
+def _remove_left_folders(path: Path) -> None:
+    """Removes hidden folders that `_locked_folder` made for `path` in a process that is dead."""
+    for hidden in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
+        try:
+            lock = os.open(hidden / LOCK, os.O_RDWR)
+        except FileNotFoundError:
+            with contextlib.suppress(OSError):
+                hidden.rmdir()  # killed before it was locked, so it is empty; else it is none of ours
+            continue
+        except OSError:  # another user's
+            continue
+        if _take(lock, wait=False):
+            if (hidden / OLD).exists() and not path.exists():  # killed between the two renames
+                (hidden / OLD).rename(path)
+            shutil.rmtree(hidden, ignore_errors=True)
+        os.close(lock)
+
+
+def _take(lock: int, *, wait: bool) -> bool:
+    """Locks an open file until it is closed or its process ends; False where that can't be done."""
+    try:
+        import fcntl  # only here, since there is none on Windows
+
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 def is_run(folder: Path) -> bool:
@@ -116,5 +178,8 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"{path} can't be written ({reason}): free space or choose another place.") from error
+        raise InputError(f"{path} can't be written ({_reason(error)}): free space or choose another place.") from error
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__
