@@ -1,4 +1,4 @@
-"""Files and folders are written whole or not at all, as the user's umask says."""
+"""Files and folders are written whole or not at all, as the user's umask says; JSON is read without trusting it."""
 
 import contextlib
 import json
@@ -150,11 +150,69 @@ def make(path):
     return path
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 200 + b"]" * 200, "nested too deeply"),
+        (b'{"a": ' * 150 + b"1" + b"}" * 150, "nested too deeply"),
+        (b"9" * 5000, "a whole number that is too large"),
+        (b'{"seed": -99999999999999999999}', "a whole number that is too large"),
+        (b'{"rate": NaN}', "a number that is not finite"),
+        (b"[-Infinity]", "a number that is not finite"),
+        (b"[1e400]", "a number that is not finite"),
+        (b'["\\ud800"]', "characters that can't be written"),
+        (b'{"\\udfff": 1}', "characters that can't be written"),
+        (b'["a\\u0000b"]', "characters that can't be written"),
+        (b'{"a": 1}\0', "Extra data"),
+        (b'["a\0b"]', "Invalid control character"),
+        (b"\0", "Expecting value"),
+        (b"\xef\xbb\xbf{}", "starts with a byte order mark: save it as UTF-8 without one"),
+        (b"\xff\xfe{\0}\0", "can't decode byte 0xff"),
+        (b"", "Expecting value"),
+        (b"{'a': 1}", "Expecting property name"),
+    ],
+)
+def test_json_that_can_t_be_used_is_one_sentence(tmp_path, content, words):
+    path = tmp_path / "file.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        read_json(path)
+    assert str(error.value).startswith(f"{path} can't be read as JSON (")
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_json_that_can_be_used_is_read(tmp_path):
+    value = {"a": [1, -2.5, 1e300, 18446744073709551615, None, True, {"ä": "\N{GRINNING FACE}", "": []}]}
+    write_json(tmp_path / "file.json", value)  # writes the face as two escapes that belong together
+    assert read_json(tmp_path / "file.json") == value
+    (tmp_path / "file.json").write_bytes(json.dumps(value, ensure_ascii=False).encode())
+    assert read_json(tmp_path / "file.json") == value
+
+
+def test_a_path_that_is_no_readable_file_is_one_sentence(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=r"There is no file .*none.json\.$"):
+        read_json(tmp_path / "none.json")
+    with pytest.raises(InputError, match=r"can't be read \(Is a directory\): check the path"):
+        read_json(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"can't be read \(Not a directory\): check the path"):
+        read_json(tmp_path / "file" / "config.json")
+
+    def refused(_):  # chmod would not stop root
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(InputError, match=r"can't be read \(Permission denied\): check the path and its permissions"):
+        read_json(tmp_path / "file")
+
+
 @pytest.mark.parametrize("error", [OSError(), OSError("odd"), PermissionError(13, "Permission denied")])
 def test_any_system_error_is_told_in_one_sentence(tmp_path, error):
-    with pytest.raises(InputError, match=r"can't be written \((OSError|odd|Permission denied)\): free space or"):
-        with told(tmp_path):
-            raise error
+    words = r"can't be written \((OSError|odd|Permission denied)\): free space or"
+    with pytest.raises(InputError, match=words), told(tmp_path):
+        raise error
 
 
 def test_a_folder_that_can_t_even_be_looked_at_is_one_sentence(tmp_path, monkeypatch):

@@ -1,10 +1,12 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and JSON read without trusting it."""
 
 import contextlib
 import glob
 import io
 import json
+import math
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
@@ -13,6 +15,9 @@ from typing import Any
 
 from gammacaps.errors import InputError
 
+DEEPEST = 100  # levels of a JSON file; ours have fewer than 10, and Python's own functions fail at some 1,000
+LARGEST = 2**64  # whole numbers from here on fit into no tensor
+UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # in no path, and in no UTF-8
 LOCK, NEW, OLD = "lock", "new", "old"  # what is in the hidden folder of `new_folder`
 
 
@@ -66,11 +71,51 @@ def append_line(path: Path, line: str) -> None:
 def read_json(path: Path) -> Any:
     """The value in a JSON file, or one sentence about why there is none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except OSError as error:
+        raise InputError(f"{path} can't be read ({_reason(error)}): check the path and its permissions.") from None
+    except ValueError as error:
         raise InputError(f"{path} can't be read as JSON ({error}): restore it or make it anew.") from None
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text, or a ValueError with a few words on why it has none.
+
+    Stricter than `json.loads`: what is only found out when it is used or printed is refused here, such as numbers that
+    are not finite or too large, text that is not valid Unicode, and lists in lists without end.
+    """
+    if text.startswith("\ufeff"):
+        raise ValueError("it starts with a byte order mark: save it as UTF-8 without one")
+    try:
+        value = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= 20 else LARGEST)
+    except (RecursionError, MemoryError):
+        raise ValueError("it is nested too deeply or too large") from None
+    check_plain(value)
+    return value
+
+
+def check_plain(value: Any) -> None:
+    """A ValueError where a value that was read has numbers, text or depths that fail later, as in `parse_json`."""
+    level = [value]
+    for _ in range(DEEPEST):
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                below += node.keys()
+                below += node.values()
+            elif isinstance(node, list):
+                below += node
+            elif isinstance(node, str) and UNWRITABLE.search(node):
+                raise ValueError("it holds text with characters that can't be written")
+            elif isinstance(node, float) and not math.isfinite(node):
+                raise ValueError("it holds a number that is not finite")
+            elif isinstance(node, int) and abs(node) >= LARGEST:
+                raise ValueError("it holds a whole number that is too large")
+        level = below
+    if level:
+        raise ValueError("it is nested too deeply")
 
 
 @contextlib.contextmanager
