@@ -1,40 +1,48 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and JSON read without trusting it."""
 
 import contextlib
 import glob
 import io
 import json
+import math
 import os
+import re
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from gammacaps.errors import InputError
 
+DEEPEST = 100  # levels of a JSON file; ours have fewer than 10, and Python's own functions fail at some 1,000
+LARGEST = 2**64  # whole numbers from here on fit into no tensor
+UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # in no path, and in no UTF-8
+LOCK, NEW, OLD = "lock", "new", "old"  # what is in the hidden folder of `new_folder`
+
 
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file under a temporary name and renames it, so that a reader never sees half of it."""
     with told(path):
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        half = _hidden(path)
+        file = half.open("xb")  # with the permissions that the user's umask leaves
         try:
-            with os.fdopen(handle, "wb") as file:
+            with file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
+            half.replace(path)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            half.unlink(missing_ok=True)
             raise
 
 
 def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
     """Deletes what `write_whole` had begun to write of these files when its process was killed."""
-    for name in names:
-        for half in folder.glob(f".{glob.escape(name)}.????????"):
-            half.unlink(missing_ok=True)
+    with told(folder):
+        for name in names:
+            for half in folder.glob(f".{glob.escape(name)}.????????"):
+                half.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -63,11 +71,51 @@ def append_line(path: Path, line: str) -> None:
 def read_json(path: Path) -> Any:
     """The value in a JSON file, or one sentence about why there is none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except OSError as error:
+        raise InputError(f"{path} can't be read ({_reason(error)}): check the path and its permissions.") from None
+    except ValueError as error:
         raise InputError(f"{path} can't be read as JSON ({error}): restore it or make it anew.") from None
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text, or a ValueError with a few words on why it has none.
+
+    Stricter than `json.loads`: what is only found out when it is used or printed is refused here, such as numbers that
+    are not finite or too large, text that is not valid Unicode, and lists in lists without end.
+    """
+    if text.startswith("\ufeff"):
+        raise ValueError("it starts with a byte order mark: save it as UTF-8 without one")
+    try:
+        value = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= 20 else LARGEST)
+    except (RecursionError, MemoryError):
+        raise ValueError("it is nested too deeply or too large") from None
+    check_plain(value)
+    return value
+
+
+def check_plain(value: Any) -> None:
+    """A ValueError where a value that was read has numbers, text or depths that fail later, as in `parse_json`."""
+    level = [value]
+    for _ in range(DEEPEST):
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                below += node.keys()
+                below += node.values()
+            elif isinstance(node, list):
+                below += node
+            elif isinstance(node, str) and UNWRITABLE.search(node):
+                raise ValueError("it holds text with characters that can't be written")
+            elif isinstance(node, float) and not math.isfinite(node):
+                raise ValueError("it holds a number that is not finite")
+            elif isinstance(node, int) and abs(node) >= LARGEST:
+                raise ValueError("it holds a whole number that is too large")
+        level = below
+    if level:
+        raise ValueError("it is nested too deeply")
 
 
 @contextlib.contextmanager
@@ -75,30 +123,89 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A temporary folder that takes the name `path` once the block ends without an error.
 
     An existing `path` is refused, unless `overwrite` is given and it is a run: then it is deleted once the new folder
-    stands in its place.
+    stands in its place. What a killed process has left of an earlier attempt at the same path is removed first.
     """
-    path = Path(path).resolve()
-    if path.exists():
+    with told(path):
+        path = Path(path).resolve()
+        _remove_left_folders(path)
+        exists = path.exists()
+    if exists:
         if not overwrite:
             raise InputError(f"{path} exists already: choose another folder, or add --overwrite to replace it.")
-        if not is_run(path) or path in (Path.cwd(), *Path.cwd().parents, Path.home(), *Path.home().parents):
+        with told(path):
+            here = (Path.cwd(), *Path.cwd().parents, Path.home(), *Path.home().parents)
+        if not is_run(path) or path in here:
             raise InputError(f"{path} is not a run's folder, so it is not overwritten: choose another folder.")
     with told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+        hidden, lock = _locked_folder(path)
+    new, old = hidden / NEW, hidden / OLD
     try:
-        yield temporary
         with told(path):
-            temporary.chmod(0o755)
+            new.mkdir()
+        yield new
+        with told(path):
             if overwrite and path.exists():
-                path.rename(old / path.name)
-            temporary.rename(path)  # fails if someone else has made `path` in the meantime
+                path.rename(old)
+            new.rename(path)  # fails if someone else has made `path` in the meantime
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if (old / path.name).exists() and not path.exists():
-            (old / path.name).rename(path)
-        shutil.rmtree(old, ignore_errors=True)
+        with told(path):
+            if old.exists() and not path.exists():
+                old.rename(path)
+            shutil.rmtree(hidden, ignore_errors=True)
+            os.close(lock)
+
+
+def _hidden(path: Path) -> Path:
+    """A name beside `path` that nobody has."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+
+
+def _locked_folder(path: Path) -> tuple[Path, int]:
+    """A hidden folder beside `path`, and the handle of a file in it that stays locked while this process lives."""
+    while True:
+        hidden = _hidden(path)
+        hidden.mkdir()
+        try:
+            lock = os.open(hidden / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:  # another process took the folder for a leftover before it was locked
+            continue
+        except OSError:
+            hidden.rmdir()
+            raise
+        _take(lock, wait=True)
+        if (hidden / LOCK).exists():
+            return hidden, lock
+        os.close(lock)
+
+
+def _remove_left_folders(path: Path) -> None:
+    """Removes hidden folders that `_locked_folder` made for `path` in a process that is dead."""
+    for hidden in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
+        try:
+            lock = os.open(hidden / LOCK, os.O_RDWR)
+        except FileNotFoundError:
+            with contextlib.suppress(OSError):
+                hidden.rmdir()  # killed before it was locked, so it is empty; else it is none of ours
+            continue
+        except OSError:  # another user's
+            continue
+        if _take(lock, wait=False):
+            if (hidden / OLD).exists() and not path.exists():  # killed between the two renames
+                (hidden / OLD).rename(path)
+            shutil.rmtree(hidden, ignore_errors=True)
+        os.close(lock)
+
+
+def _take(lock: int, *, wait: bool) -> bool:
+    """Locks an open file until it is closed or its process ends; False where that can't be done."""
+    try:
+        import fcntl  # only here, since there is none on Windows
+
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 def is_run(folder: Path) -> bool:
@@ -116,5 +223,8 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"{path} can't be written ({reason}): free space or choose another place.") from error
+        raise InputError(f"{path} can't be written ({_reason(error)}): free space or choose another place.") from error
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__

@@ -1,5 +1,8 @@
+import os
 import re
 import shutil
+import subprocess
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +11,7 @@ import torch
 from PIL import Image
 
 from gammacaps.data import area_resize, load_data, load_set
+from gammacaps.data.folders import image_endings
 from gammacaps.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -182,4 +186,37 @@ def test_error_words(folder: Path, spoil, words: str) -> None:
 def test_absurdly_large_image_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 20)
     with pytest.raises(InputError, match=r"cat/00.png can't be read .*decompression bomb"):
+        load_set(folder)
+
+
+@pytest.mark.parametrize("name", [b"a\nb", b"a\x1b[2J", b"\xff\xfe"])
+def test_class_folders_whose_names_can_t_be_printed(folder: Path, name: bytes) -> None:
+    (folder / "cat").rename(folder / os.fsdecode(name))
+    with pytest.raises(InputError, match="has characters that can't be printed: rename that class") as error:
+        load_set(folder)
+    assert str(error.value).isprintable()
+
+
+def test_postscript_is_not_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "check_call", None)  # by which Pillow starts Ghostscript
+    Image.fromarray(grey()).save(folder / "cat" / "0.png", "EPS")
+    with pytest.raises(InputError, match="its content is of no known image format"):
+        load_set(folder, "train")
+    assert ".eps" not in image_endings()
+
+
+def test_doubts_of_pillow_are_not_warnings(folder: Path) -> None:
+    """An icon whose picture is larger than it says: Pillow warns and reads it."""
+    Image.fromarray(np.zeros((16, 16, 3), np.uint8)).save(folder / "cat" / "0.ico", sizes=[(16, 16)])
+    content = bytearray((folder / "cat" / "0.ico").read_bytes())
+    content[6] = 8  # the width
+    (folder / "cat" / "0.ico").write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(load_set(folder, "train", size=4).images)
+
+
+def test_what_can_t_fit_into_memory_is_refused_before_it_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sysconf", lambda name: 10)  # a machine of a hundred bytes
+    with pytest.raises(InputError, match=r"needs 0.0 GiB of memory, but there are 0.0: give fewer or smaller images"):
         load_set(folder)

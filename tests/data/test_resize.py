@@ -59,3 +59,8 @@ def test_same_size_is_the_same_tensor_and_gradients_flow() -> None:
 def test_no_size_below_one() -> None:
     with pytest.raises(InputError, match=r"can't be resized to \(0, 3\): height and width must be 1 or more"):
         area_resize(torch.rand(1, 1, 4, 4), (0, 3))
+
+
+def test_a_side_without_measure_is_refused() -> None:
+    with pytest.raises(InputError, match="Images of 1 x 65537 pixels can't be resized: cut them first"):
+        area_resize(torch.rand(1, 1, 1, 2**16 + 1), (1, 4))

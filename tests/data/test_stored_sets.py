@@ -1,4 +1,5 @@
 import json
+import os
 
 import numpy as np
 import pytest
@@ -108,6 +109,12 @@ def broken(change):
     return apply
 
 
+def header(words):
+    """Puts another header before the training images."""
+    content = b"\x93NUMPY\x01\0" + len(words).to_bytes(2, "little") + words + bytes(160)
+    return lambda folder: (folder / "train_images.npy").write_bytes(content)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -125,12 +132,44 @@ def broken(change):
         (lambda f: np.save(f / "train_images.npy", np.zeros((10, 1, 5, 4), np.uint8)), "store both alike"),
         (lambda f: np.save(f / "train_labels.npy", np.zeros(10)), "have the dtype float64"),
         (lambda f: np.save(f / "train_labels.npy", np.array([{}] * 10), allow_pickle=True), "not a whole .npy file"),
+        (header(b"{'descr': '\\d', 'fortran_order': False, 'shape': (2,)}"), "dtype is unknown"),
+        (header(b"{'descr': '|u1', 'fortran_order': False, 'shape': (2"), "header can't be understood"),
+        (header(b"{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,)}"), "promises .1099511627776,"),
+        (header(b"{'descr': '|u1', 'fortran_order': False, 'shape': (-1,)}"), "header can't be understood"),
+        (lambda f: np.save(f / "train_images.npy", np.zeros((0, 1, 4, 4), np.uint8)), "have no pixels"),
+        (
+            lambda f: np.save(f / "train_labels.npy", np.int64(1)),
+            r"have the shape \(\): store one class number an image",
+        ),
+        (lambda f: np.save(f / "class_names.npy", np.array(["a", "b\x1b"])), "characters that can't be printed"),
+        (lambda f: np.save(f / "class_names.npy", np.zeros(2, [("a", "U3")])), "Python objects or records"),
+        (
+            lambda f: ((f / "test_images.npy").unlink(), (f / "test_images.npy").mkdir()),
+            "not a whole .npy file .*directory",
+        ),
     ],
 )
 def test_a_broken_folder_is_one_sentence(tmp_path, change, words):
     broken(change)(tmp_path)
     with pytest.raises(InputError, match=words):
         open_set(tmp_path, "train")
+
+
+def test_a_stored_set_that_can_t_fit_into_memory_stays_on_disk(stored, monkeypatch):
+    monkeypatch.setattr(os, "sysconf", lambda name: 1000)  # a machine of a million bytes
+    assert len(open_set(stored, "train").images) == 2000
+    with pytest.raises(InputError, match=r"fashion needs 0.0 GiB of memory, but there are 0.0: give fewer or smaller"):
+        load_set(stored, "train")
+
+
+def test_what_a_killed_process_left_is_removed_when_the_set_is_stored_again(tmp_path):
+    """The lock of a dead process is free."""
+    (tmp_path / ".set.0123abcd" / "new").mkdir(parents=True)
+    (tmp_path / ".set.0123abcd" / "lock").touch()
+    (tmp_path / ".set.0123abcd" / "new" / "train_images.npy").write_bytes(b"half")
+    good = [(torch.rand(2, 1, 4, 4), torch.tensor([0, 1]))]
+    store_batches(tmp_path / "set", ("a", "b"), train=good, test=good)
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
 def test_what_can_t_be_stored_is_one_sentence_and_leaves_nothing(tmp_path, capsys):
@@ -144,6 +183,8 @@ def test_what_can_t_be_stored_is_one_sentence_and_leaves_nothing(tmp_path, capsy
     ):
         with pytest.raises(InputError, match=words):
             store_batches(tmp_path / "set", ("a", "b"), train=train, test=[good])
+    with pytest.raises(InputError, match=r"the class name 'a\\n' has characters that can't be printed"):
+        store_batches(tmp_path / "set", ("a\n", "b"), train=[good], test=[good])
     assert not list(tmp_path.iterdir())
     (tmp_path / "set").mkdir()
     with pytest.raises(InputError, match="exists already: choose another folder, or remove it"):

@@ -1,66 +1,100 @@
 """The arrays of an `.npz` file, read without trusting it.
 
-`numpy.load` allocates what a header asks for before it looks at the data; here the data goes first.
+Names and headers are looked at first; only arrays that are asked for are unpacked.
 """
 
-import io
-import lzma
-import math
+import contextlib
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
-from gammacaps.data.formats import drain
+from gammacaps.data.npy import Header, read_header
 from gammacaps.errors import InputError
 
 # All that zipfile raises on damaged bytes.
 DAMAGE = (
-    *(OSError, EOFError, ValueError, RuntimeError, OverflowError, KeyError, IndexError),
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(OSError, EOFError, ValueError, RuntimeError, OverflowError, KeyError, IndexError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, struct.error),
 )
 AGAIN = "write the file again by numpy.savez"
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # numpy's two
+MOST_PACKED = 1032  # bytes that deflate can make of one
+CHUNK = 2**20
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays by their keys; none is unpickled."""
-    members = {}
+class Arrays:
+    """The arrays of an open `.npz` file by their keys; none is unpickled."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self.path, self._archive = path, archive
+        self._members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._members
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def look(self, key: str) -> np.ndarray:
+        """An array of the shape and the dtype of that under the key, which takes no memory and has no values."""
+        with _told(self.path), self._open(key) as stream:
+            header = self._header(key, stream)
+            return np.broadcast_to(np.empty((), header.dtype), header.shape)
+
+    def read(self, key: str) -> np.ndarray:
+        """The array under a key."""
+        with _told(self.path), self._open(key) as stream:
+            header = self._header(key, stream)
+            flat = np.empty(header.bytes, np.uint8)  # the system gives the memory only as it is written to
+            at = 0
+            while chunk := stream.read(CHUNK):
+                flat[at : at + len(chunk)] = np.frombuffer(chunk, np.uint8)
+                at += len(chunk)
+            if at < header.bytes:
+                raise EOFError(f"{key} is cut short")
+            values = flat.view(header.dtype)
+            return values.reshape(header.shape[::-1]).T if header.fortran else values.reshape(header.shape)
+
+    def _open(self, key: str) -> zipfile.ZipExtFile:
+        member = self._members[key]
+        if member.compress_type not in METHODS:
+            raise zipfile.BadZipFile(f"{key} is packed in another way than numpy packs")
+        most = member.compress_size * (1 if member.compress_type == zipfile.ZIP_STORED else MOST_PACKED)
+        if member.compress_size > self.path.stat().st_size or member.file_size > most:
+            raise zipfile.BadZipFile(f"{key} can't hold the {member.file_size:,} bytes that it promises")
+        return cast(zipfile.ZipExtFile, self._archive.open(member))  # declared as any stream
+
+    def _header(self, key: str, stream: zipfile.ZipExtFile) -> Header:
+        try:
+            return read_header(stream.read, self._members[key].file_size)
+        except ValueError as error:
+            raise InputError(
+                f"{key} of {self.path} is no array of plain numbers or of strings ({error}): {AGAIN}."
+            ) from error
+
+
+@contextlib.contextmanager
+def open_arrays(path: Path) -> Iterator[Arrays]:
+    """The arrays of an `.npz` file, as long as it is open."""
+    with contextlib.ExitStack() as stack:
+        with _told(path):
+            arrays = Arrays(path, stack.enter_context(zipfile.ZipFile(path)))
+        yield arrays
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turns what a broken file raises into one sentence."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.namelist():
-                with archive.open(member) as stream:
-                    members[member] = drain(stream.read, path)
+        yield
     except InputError:
         raise
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise InputError(f"{path} can't be read ({error.strerror}): check the path and its permissions.") from error
     except DAMAGE as error:
         raise InputError(f"{path} is not a whole .npz file ({error}): {AGAIN}.") from error
-    return {member.removesuffix(".npy"): _array(content, f"{member} of {path}") for member, content in members.items()}
-
-
-def _array(content: bytearray, where: str) -> np.ndarray:
-    stream = io.BytesIO(content)
-    try:
-        shape, fortran, dtype = _header(stream)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{where} is not a numpy array ({error}): {AGAIN}.") from error
-    if dtype.hasobject or dtype.itemsize == 0:
-        raise InputError(f"{where} holds Python objects: store plain numbers, or strings of dtype str.")
-    present = len(content) - stream.tell()
-    if min(shape, default=1) < 0 or math.prod(shape) * dtype.itemsize != present:
-        raise InputError(
-            f"{where} is damaged: its header promises {shape} values of {dtype.itemsize} bytes, "
-            f"and {present} bytes follow; {AGAIN}."
-        )
-    flat = np.frombuffer(content, dtype, offset=stream.tell())
-    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
-
-
-def _header(stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, whether columns go first, dtype."""
-    if np.lib.format.read_magic(stream) == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream)
-    return np.lib.format.read_array_header_2_0(stream)

@@ -1,6 +1,11 @@
 """What images, labels and choices must be; all else gets an `InputError` that names the first offence."""
 
-from collections.abc import Sequence
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -9,6 +14,9 @@ from gammacaps.errors import InputError
 
 Size = int | Sequence[int] | None
 """An image size as users give it: None (the data's own), one number for a square, or (H, W)."""
+
+# Control characters, line separators and halves of characters, which break tables or can't be written.
+UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 LARGEST_SIDE = 4096  # a typing slip such as 280000 should not end as a failed allocation
@@ -81,6 +89,29 @@ def check_size(size: Size) -> tuple[int, int] | None:
             f"each from 1 to {LARGEST_SIDE}."
         )
     return sides[0], sides[1]
+
+
+def check_class_names(names: Iterable[str], where: str) -> None:
+    """Check that class names can be printed and written to files."""
+    for name in names:
+        if UNPRINTABLE.search(name):
+            raise InputError(
+                f"{where}: the class name {name!a} has characters that can't be printed: rename that class."
+            )
+
+
+def check_memory(needed: int, where: str) -> None:
+    """Check that this machine, or the container that it is, has as much memory as that many bytes."""
+    present = sys.maxsize
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # where the system does not tell
+        present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError, ValueError):
+        present = min(present, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    if needed > present:
+        raise InputError(
+            f"{where} needs {needed / 2**30:,.1f} GiB of memory, but there are {present / 2**30:,.1f}: give fewer or "
+            "smaller images, or keep them on disk as .npy files of bytes."
+        )
 
 
 def _raise_first_offence(images: Tensor, where: str) -> None:

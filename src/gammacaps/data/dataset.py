@@ -1,11 +1,13 @@
 """One split of a data set, as everything after `gammacaps.data` sees it: in memory, or on disk."""
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float32, Int64, UInt8
 from torch import Tensor
 
+from gammacaps.data.checks import check_memory
 from gammacaps.data.pixels import to_unit
 
 
@@ -63,4 +65,5 @@ class StoredSet:
 
     def whole(self) -> DataSet:
         """The same in memory."""
+        check_memory(4 * math.prod(self.images.shape), self.source)
         return DataSet(self.images[:], self.labels, self.class_names, self.name, self.source)

@@ -1,5 +1,7 @@
 """Own data as a folder of image files, one sub-folder a class."""
 
+import contextlib
+import functools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
+from gammacaps.data.checks import check_class_names, check_memory
 from gammacaps.data.dataset import DataSet
 from gammacaps.data.pixels import to_unit
 from gammacaps.data.split import held_out, rank_in_class
@@ -39,6 +42,10 @@ def read_folder(folder: Path, split: str, size: tuple[int, int] | None, name: st
     class_names, train, test = list_folder(folder)
     grey = _survey([*train.paths, *test.paths], size)
     chosen = _mixed(train if split == "train" else test)
+    with opened(chosen.paths[0]) as first:
+        height, width = size or first.size[::-1]
+    each_image = (1 if grey else 3) * height * width * (5 if size is None else 4)  # as floats, and first as bytes
+    check_memory(len(chosen.paths) * each_image, str(folder))
     pixels = (decode(path, grey) for path in chosen.paths)
     if size is None:
         images = to_unit(np.stack(list(pixels)), None)
@@ -106,12 +113,14 @@ def _list_classes(folder: Path) -> tuple[tuple[str, ...], Listing]:
             raise InputError(f"The class folder {class_folder} has no images in it: add some, or remove the folder.")
         paths += images
         labels += [label] * len(images)
-    return tuple(path.name for path in class_folders), Listing(paths, labels)
+    class_names = tuple(path.name for path in class_folders)
+    check_class_names(class_names, ascii(str(folder))[1:-1])
+    return class_names, Listing(paths, labels)
 
 
 def image_endings() -> set[str]:
     """The endings of files that are taken for images, in lower case with their dot."""
-    return {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    return {ending for ending, kind in Image.registered_extensions().items() if kind in _formats()}
 
 
 def _subfolders(folder: Path) -> list[Path]:
@@ -165,7 +174,7 @@ def is_grey(path: Path, mode: str) -> bool:
 
 def decode(path: Path, grey: bool) -> UInt8[np.ndarray, "C H W"]:
     """The pixels of an image file, one channel or three."""
-    with opened(path) as image:
+    with opened(path) as image, _quiet():
         try:
             # A palette's transparency is understood only on the way over RGBA.
             image = image.convert("RGBA") if image.mode in ("P", "PA") else image
@@ -178,12 +187,27 @@ def decode(path: Path, grey: bool) -> UInt8[np.ndarray, "C H W"]:
 
 def opened(path: Path) -> Image.Image:
     """An image file with its header read."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
+    with _quiet():
         try:
-            return Image.open(path)
+            return Image.open(path, formats=_formats())
         except Exception as error:
             raise _broken(path, error) from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Pillow's doubts about a file don't reach the user, except that it is far too large, which is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        yield
+
+
+@functools.cache
+def _formats() -> tuple[str, ...]:
+    """All that Pillow reads by itself; PostScript is a program, and another program would run it."""
+    Image.init()
+    return tuple(name for name in Image.OPEN if name != "EPS")
 
 
 def _broken(path: Path, error: Exception) -> InputError:

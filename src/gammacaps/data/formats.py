@@ -11,7 +11,7 @@ import numpy as np
 
 from gammacaps.errors import InputError
 
-LIMIT = 8 * 2**30  # bytes of content; the largest file of the paper's data sets has 0.45 GB
+LIMIT = 2**30  # bytes of content; the largest file of the paper's data sets has 0.45 GB
 CHUNK = 2**20
 
 IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -73,7 +73,7 @@ def drain(read: Callable[[int], bytes], path: str | Path) -> bytearray:
     while chunk := read(CHUNK):
         content += chunk
         if len(content) > LIMIT:
-            raise InputError(f"{path} unpacks to more than {LIMIT / 2**30:g} GiB: split it into smaller files.")
+            raise InputError(f"{path} unpacks to more than {LIMIT / 2**30:g} GiB: put the right file there.")
     return content
 
 

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from gammacaps.data.checks import check_images
+from gammacaps.data.checks import check_class_names, check_images
 from gammacaps.data.dataset import DataSet
 from gammacaps.data.pixels import to_unit
 from gammacaps.data.split import held_out
@@ -179,4 +179,5 @@ def _class_names(data: Any, labels: np.ndarray, name: str) -> tuple[str, ...]:
         raise InputError(
             f"{name} has {len(names)} class names, but the labels go up to {count - 1}: name all classes, two at least."
         )
+    check_class_names(names, name)
     return names

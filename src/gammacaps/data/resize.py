@@ -6,6 +6,8 @@ from torch import Tensor
 
 from gammacaps.errors import InputError
 
+LONGEST_SIDE = 2**16  # the matrix that resizes a side has a column for each of its pixels
+
 
 def area_resize(images: Float[Tensor, "N C H W"], size: tuple[int, int]) -> Float[Tensor, "N C h w"]:
     """Each output pixel is the mean of the input over the area it covers, for any ratio of sizes.
@@ -16,6 +18,8 @@ def area_resize(images: Float[Tensor, "N C H W"], size: tuple[int, int]) -> Floa
     """
     if min(size) < 1:
         raise InputError(f"Images can't be resized to {size}: height and width must be 1 or more.")
+    if max(images.shape[-2:]) > LONGEST_SIDE:
+        raise InputError(f"Images of {images.shape[-2]} x {images.shape[-1]} pixels can't be resized: cut them first.")
     if images.shape[-2:] == size:
         return images
     rows = overlaps(images.shape[-2], size[0]).to(images)  # [h H]

@@ -4,13 +4,15 @@ Bytes in an `.npy` file can be mapped into memory, so that an image is read when
 larger than memory; a compressed archive can't.
 """
 
+import os
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from gammacaps.data.dataset import StoredImages, StoredSet
-from gammacaps.data.npz import PLAIN_KEYS, SPLIT_KEYS, channels_first, check_same_shape, label_numbers, names_of
+from gammacaps.data.npy import read_header
+from gammacaps.data.npz import PLAIN_KEYS, SPLIT_KEYS, check_layout, label_numbers, names_of
 from gammacaps.data.split import held_out
 from gammacaps.errors import InputError
 
@@ -29,23 +31,18 @@ def open_stored(folder: Path, split: str, size: tuple[int, int] | None, name: st
     """
     has_split = any((folder / f"{key}.npy").is_file() for key in SPLIT_KEYS)
     keys = SPLIT_KEYS if has_split else PLAIN_KEYS
-    pixels = {key: _pixels(folder / f"{key}.npy") for key in keys if key.endswith("images")}
-    labels = {
-        key: label_numbers(_array(folder / f"{key}.npy"), str(folder / f"{key}.npy"))
-        for key in keys
-        if key.endswith("labels")
-    }
-    named = folder / "class_names.npy"
-    class_names = names_of(np.array(_array(named)) if named.exists() else None, labels, folder)
-    for image_key, label_key in zip(pixels, labels, strict=True):
-        if len(pixels[image_key]) != len(labels[label_key]):
+    known = (*keys, "class_names") if (folder / "class_names.npy").exists() else keys
+    arrays = {key: _array(folder / f"{key}.npy") for key in known}
+    for key in keys:
+        if key.endswith("images") and arrays[key].dtype != np.uint8:
             raise InputError(
-                f"{folder} has {len(pixels[image_key])} {image_key} but {len(labels[label_key])} {label_key}: "
-                "give each image one label."
+                f"{folder / key}.npy holds {arrays[key].dtype}, but images are kept on disk as bytes (uint8): {AGAIN}."
             )
+    pixels = check_layout(arrays, size, folder, of="{1}/{0}.npy")
+    labels = {key: label_numbers(arrays[key], f"{folder / key}.npy") for key in keys if key.endswith("labels")}
+    class_names = names_of(arrays.get("class_names"), labels, folder)
     places = None
     if has_split:
-        check_same_shape(pixels["train_images"], pixels["test_images"], size, folder)
         chosen, target = pixels[f"{split}_images"], labels[f"{split}_labels"]
     else:
         testing = held_out(labels["labels"], class_names, str(folder))
@@ -56,18 +53,15 @@ def open_stored(folder: Path, split: str, size: tuple[int, int] | None, name: st
     return StoredSet(images, torch.from_numpy(target), class_names, name, str(folder))
 
 
-def _pixels(path: Path) -> np.ndarray:
-    array = _array(path)
-    if array.dtype != np.uint8:
-        raise InputError(f"{path} holds {array.dtype}, but images are kept on disk as bytes (uint8): {AGAIN}.")
-    return channels_first(array, str(path))
-
-
 def _array(path: Path) -> np.ndarray:
     """A file's array, mapped into memory; nothing is ever written back."""
     try:
-        return np.load(path, mmap_mode="c", allow_pickle=False)
+        with path.open("rb") as file:
+            header = read_header(file.read, os.fstat(file.fileno()).st_size)
+        if header.bytes == 0:  # nothing can't be mapped
+            return np.empty(header.shape, header.dtype)
+        return np.memmap(path, header.dtype, "c", header.start, header.shape, "F" if header.fortran else "C")
     except FileNotFoundError:
         raise InputError(f"{path.parent} lacks the file {path.name}: {AGAIN}.") from None
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         raise InputError(f"{path} is not a whole .npy file ({error}): {AGAIN}.") from None

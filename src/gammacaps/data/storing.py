@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.data import SPLITS, is_imported, load_set, names, own_path
-from gammacaps.data.checks import Size, check_images, check_labels, check_size
+from gammacaps.data.checks import Size, check_class_names, check_images, check_labels, check_size
 from gammacaps.data.folders import folder_images
 from gammacaps.data.stored import is_stored
 from gammacaps.errors import InputError
@@ -46,6 +46,7 @@ def store_batches(folder: str | Path, class_names: tuple[str, ...], *, train: Ba
     folder = Path(folder)
     if folder.exists():
         raise InputError(f"{folder} exists already: choose another folder, or remove it.")
+    check_class_names(class_names, str(folder))
     with new_folder(folder) as temporary:
         counts = {}
         for split, batches in (("train", train), ("test", test)):
