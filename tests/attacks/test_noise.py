@@ -1,9 +1,7 @@
-import pytest
 import torch
 
 from gammacaps.attacks import grey, noise
 from gammacaps.attacks.losses import margin
-from gammacaps.errors import InputError
 
 
 class Brightness(torch.nn.Module):
@@ -31,11 +29,6 @@ def test_noise_stays_in_the_ball_and_keeps_the_worst():
     # The corners of the ball are tried too, not only its inside.
     inner = ((many - images).abs() < 0.19) & (many > 0) & (many < 1)
     assert (inner.flatten(1).sum(1) == 0).any()
-
-
-def test_noise_needs_a_draw():
-    with pytest.raises(InputError, match="at least 1 draw, not 0"):
-        noise(Brightness(), torch.rand(1, 1, 5, 5), torch.tensor([0]), eps=0.1, draws=0)
 
 
 def test_from_eps_one_half_on_all_images_become_the_same():

@@ -99,10 +99,18 @@ def test_a_capsule_that_sees_few_parents_is_measured_by_those():
     ("call", "words"),
     [
         (lambda: t_score(torch.ones(2, 3, 1)), "at least 2 upper capsules"),
+        (lambda: t_score(torch.ones(0, 3, 4)), r"at least 1 example and 1 lower capsule .* not \(0, 3, 4\)"),
+        (lambda: t_score(torch.ones(2, 0, 4)), "at least 1 example and 1 lower capsule"),
+        (lambda: t_score(torch.ones(2, 3, 4), torch.tensor([1, 0, 1])), "can reach at least 2 parents"),
+        (lambda: TScore().update(torch.ones(0, 3, 4)), "at least 1 example"),
+        (lambda: TScore().compute(), "no T-score"),
         (lambda: d_score(torch.ones(0, 3)), "at least 1 example"),
+        (lambda: d_score(torch.ones(3, 0)), "and 1 capsule"),
+        (lambda: DScore(3).compute(), "no D-score of no examples"),
         (lambda: DScore(3).update(torch.ones(2, 4)), "is of 3 capsules, but was given 4"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:The ..compute:UserWarning")  # torchmetrics' own, before any update
 def test_what_can_t_be_scored_gets_one_sentence(call, words):
     with pytest.raises(InputError, match=words):
         call()

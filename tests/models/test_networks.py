@@ -56,6 +56,24 @@ def test_any_image_size_channel_count_and_class_count(preset, image_shape, class
         torch.testing.assert_close(model.parse(images).scores, scores)
 
 
+@pytest.mark.parametrize("preset", [*CAPSULES, "cnn"])
+def test_no_images_get_no_answers(preset):
+    model = create(preset, **{"paper": {"filters": 8, "primary_types": 2}}.get(preset, {}))
+    images = torch.rand(2, *model.config.image_shape).requires_grad_()
+    scores = model(images[:0])
+    assert scores.shape == (0, 10)
+    gradients = torch.autograd.grad(scores.sum(), [images, *model.parameters()], materialize_grads=True)
+    assert all((gradient == 0).all() for gradient in gradients)
+    if preset not in CAPSULES:
+        return
+    some, none = model.parse(images), model.parse(images[:0])
+    for kind in ("poses", "activations", "couplings"):
+        for full, empty in zip(getattr(some, kind), getattr(none, kind), strict=True):
+            assert empty.shape == (0, *full.shape[1:])
+    if preset != "matrix":
+        assert model.reconstruct(none).shape == (0, *model.config.image_shape)
+
+
 @pytest.mark.parametrize("preset", CAPSULES)
 @pytest.mark.parametrize("overrides", [{}, {"iterations": 1}])
 def test_a_parse_has_all_layers_and_their_couplings(preset, overrides):

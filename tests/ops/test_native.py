@@ -3,6 +3,9 @@
 import os
 import platform
 import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -163,12 +166,26 @@ def test_where_it_can_t_run(monkeypatch):
         route(torch.rand(1, 2, 3), torch.rand(2, 2, 3, 4), backend="triton")
 
 
-def test_it_is_compiled_once_and_a_compiler_that_fails_is_no_disaster(tmp_path, monkeypatch):
+@pytest.fixture
+def quick_compiler(tmp_path):
+    """A compiler that takes no time, since it hands out what the real one made before; each call is a line in a log."""
+    compiler, log = tmp_path / "cc", tmp_path / "log"
+    hands_out = (
+        f'cat >/dev/null; for word; do [ "$before" = -o ] && cp "{native._built()}" "$word"; before="$word"; done'
+    )
+    compiler.write_text(f"#!/bin/sh\necho called >>{log}; {hands_out}\n")
+    compiler.chmod(0o755)
+    log.touch()
+    return compiler, log
+
+
+def test_it_is_compiled_once_and_a_compiler_that_fails_is_no_disaster(tmp_path, monkeypatch, quick_compiler):
+    compiler, log = quick_compiler
+    monkeypatch.setenv("CC", str(compiler))
     monkeypatch.setattr(native, "_cache", lambda: tmp_path / "cache")
     first = native._built()
-    written = first.stat().st_mtime_ns
     assert native._built() == first
-    assert first.stat().st_mtime_ns == written
+    assert log.read_text() == "called\n"
     assert [p.name for p in first.parent.iterdir()] == [first.name]
     first.parent.chmod(0o777)  # somebody else could have put it there
     assert native.library.__wrapped__() is None
@@ -177,6 +194,73 @@ def test_it_is_compiled_once_and_a_compiler_that_fails_is_no_disaster(tmp_path, 
     for compiler in ("false", "no-such-compiler"):
         monkeypatch.setenv("CC", compiler)
         assert native.library.__wrapped__() is None
+
+
+DAMAGED = """
+import sys
+from pathlib import Path
+from gammacaps.ops import native
+
+path, log = native._built(), Path(sys.argv[1])
+whole = path.read_bytes()
+flipped = bytearray(whole)
+flipped[len(whole) // 2] ^= 1
+elsewhere = path.with_name(path.name.replace(path.stem[-64:], 64 * "0"))  # named for another content
+for what, name, content in (
+    ("truncated", path, whole[: len(whole) // 2]),
+    ("emptied", path, b""),
+    ("bit flipped", path, bytes(flipped)),
+    ("longer", path, whole + b"0"),
+    ("another name", elsewhere, whole),
+):
+    print(what, flush=True)
+    path.unlink()
+    name.write_bytes(content)
+    log.write_text("")
+    assert native.library.__wrapped__().forward, what
+    assert log.read_text() == "called\\n", what
+    assert path.read_bytes() == whole, what
+print("all made again")
+"""
+
+
+def test_a_damaged_library_is_made_again_and_used(tmp_path, quick_compiler):
+    compiler, log = quick_compiler
+    # In a process of its own: loading such a file ends it.
+    setting = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache"), "CC": str(compiler)}
+    done = subprocess.run([sys.executable, "-c", DAMAGED, str(log)], env=setting, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("all made again\n")
+
+
+def test_many_may_make_it_at_once(tmp_path, monkeypatch, quick_compiler):
+    monkeypatch.setenv("CC", str(quick_compiler[0]))
+    monkeypatch.setattr(native, "_cache", lambda: tmp_path / "cache")
+    whole = native._built().read_bytes()
+    native._built().write_bytes(whole[:1000])
+
+    def made(_):
+        return native._built().read_bytes()  # whole at once for each, whatever the others are about to do
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(found == whole for found in pool.map(made, range(24)))
+    assert [p.name for p in (tmp_path / "cache").iterdir()] == [native._built().name]
+
+
+def test_without_a_place_to_keep_it_the_plain_way_is_taken(tmp_path, monkeypatch, quick_compiler):
+    monkeypatch.setenv("CC", str(quick_compiler[0]))
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    monkeypatch.setattr(native, "_cache", lambda: tmp_path / "cache")
+    assert native.library.__wrapped__() is None
+    monkeypatch.setattr(native, "_cache", lambda: tmp_path / "other")
+
+    def full(path, content):
+        raise InputError(f"{path} can't be written (No space left on device): free space or choose another place.")
+
+    monkeypatch.setattr(native, "write_whole", full)
+    assert native.library.__wrapped__() is None
+    monkeypatch.setattr("gammacaps.ops.native.routing.library", lambda: None)
+    assert route(torch.rand(1, 2, 3), torch.rand(2, 2, 3, 4)).poses.isfinite().all()
 
 
 def test_rows_are_filled_up_to_registers():

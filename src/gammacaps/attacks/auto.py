@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gammacaps.attacks.checks import check_attack, check_scores
 from gammacaps.attacks.gradient import Classifier, frozen
+from gammacaps.data.checks import check_labels
 from gammacaps.errors import InputError, check_choice
 
 # In AutoAttack's own order, each on the images that those before it left standing.
@@ -46,8 +48,16 @@ def auto_attack(
         seed: AutoAttack's; the random state outside is left as it was.
         queries: how often "square", which sees scores alone, may ask.
     """
+    check_attack(images, labels, eps=eps, queries=queries, seed=seed)
+    check_choice("part of AutoAttack", part, PARTS)
+    if len(images) == 0:
+        return images.clone()
+    labels = labels.long()
     with torch.no_grad():
-        classes = model(images[:1]).shape[1]
+        scores = model(images[:1])
+    check_scores(scores, labels[:1])
+    classes = scores.shape[1]
+    check_labels(labels, len(images), classes)
     reason = why_not_auto(part, classes)
     if reason is not None:
         raise InputError(f"The attack {part} can't run: {reason}.")

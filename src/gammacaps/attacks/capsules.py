@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gammacaps.attacks.balls import LinfBall
+from gammacaps.attacks.checks import check_attack, check_start
 from gammacaps.attacks.gradient import frozen
 from gammacaps.models import CapsuleModel
 
@@ -31,6 +32,8 @@ def push(
         starts: points in [-1, 1]; a row starts at its image plus eps times its point.
         step: the first step in units of eps; the steps fall linearly to 0.
     """
+    check_attack(images, eps=eps, step=step, steps=steps)
+    check_start(starts, images, what="starts")
     ball = LinfBall(images, eps)
     points = ball.project(images + eps * starts)
     direction = torch.where(upward, 1.0, -1.0).to(images)

@@ -7,11 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from gammacaps.attacks.balls import BALLS, LinfBall
+from gammacaps.attacks.checks import check_attack, check_scores, check_start
 from gammacaps.attacks.fast import fast_attack
 from gammacaps.attacks.losses import AttackLoss, loss_of
-from gammacaps.data import check_images
 from gammacaps.data.checks import check_labels
-from gammacaps.errors import InputError, check_choice
 
 Classifier = Callable[[Tensor], Tensor]
 
@@ -62,7 +61,7 @@ def pgd(
 
     Args:
         model: gives scores (B, N) for images; its weights are frozen while it is attacked.
-        eps: the radius of the ball, in the norm "linf" or "l2".
+        eps: the radius of the ball, in the norm "linf" (0 to 1) or "l2".
         step, steps: the length and number of the steps uphill.
         restarts: how often to start again from another random point; the worst result of each image is kept.
         loss: "margin", "ce", "ce-log", "dlr", or a function of scores (B, N) and labels (B,) to (B,).
@@ -71,14 +70,14 @@ def pgd(
         generator: the source of the random starts.
         start: images (B, C, H, W) to start from, brought into the ball, instead of the first random point.
     """
-    check_images(images, labels)
-    if start is not None and start.shape != images.shape:
-        raise InputError(f"An attack's start has the images' shape {tuple(images.shape)}, not {tuple(start.shape)}.")
-    check_choice("norm", norm, BALLS)
-    _check_numbers(eps, step, steps, restarts)
+    check_attack(images, labels, eps=eps, norm=norm, step=step, steps=steps, restarts=restarts)
+    if start is not None:
+        check_start(start, images)
     ascended = loss_of(loss)
     if targets is not None:
         check_labels(targets, len(images), where="The targets")
+    if len(images) == 0:
+        return images.detach().clone()
     goal = (labels if targets is None else targets).long()
     sign = 1 if targets is None else -1
 
@@ -88,9 +87,7 @@ def pgd(
         nonlocal checked
         scores = model(points)
         if not checked:
-            if scores.dim() != 2 or len(scores) != len(points):
-                raise InputError(f"A classifier gives scores (B, N), not {tuple(scores.shape)}.")
-            check_labels(goal, len(points), scores.shape[1])
+            check_scores(scores, goal)
             checked = True
         broken = (scores.argmax(dim=1) == goal) == (targets is not None)
         return sign * ascended(scores, goal), broken
@@ -160,12 +157,3 @@ def frozen(model: Classifier) -> Iterator[None]:
     finally:
         for parameter in learning:
             parameter.requires_grad_(True)
-
-
-def _check_numbers(eps: float, step: float, steps: int, restarts: int) -> None:
-    if not 0 <= eps < float("inf"):
-        raise InputError(f"An attack's eps must be 0 or more, not {eps}.")
-    if not 0 <= step < float("inf"):
-        raise InputError(f"An attack's step must be 0 or more, not {step}.")
-    if steps < 1 or restarts < 1:
-        raise InputError(f"An attack needs at least 1 step and 1 restart, not {steps} and {restarts}.")

@@ -4,10 +4,9 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.balls import LinfBall
+from gammacaps.attacks.checks import check_attack, check_scores
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.attacks.losses import margin
-from gammacaps.data import check_images
-from gammacaps.errors import InputError
 
 
 @torch.no_grad()
@@ -21,11 +20,12 @@ def noise(
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """The worst of so many random perturbations (L-inf), by turns uniform in the ball and at its corners."""
-    check_images(images, labels)
-    if draws < 1:
-        raise InputError(f"Random noise needs at least 1 draw, not {draws}.")
-    ball, labels = LinfBall(images, eps), labels.long()
-    result, worst = images.clone(), margin(model(images), labels)
+    check_attack(images, labels, eps=eps, draws=draws)
+    if len(images) == 0:
+        return images.clone()
+    ball, labels, scores = LinfBall(images, eps), labels.long(), model(images)
+    check_scores(scores, labels)
+    result, worst = images.clone(), margin(scores, labels)
     for draw in range(draws):
         points = ball.start(generator)
         if draw % 2:
@@ -38,5 +38,6 @@ def noise(
 
 def grey(images: Tensor, eps: float) -> Tensor:
     """The image within eps (L-inf) that is nearest to grey: from eps 0.5 on the same for all, whatever they showed."""
+    check_attack(images, eps=eps)
     ball = LinfBall(images, eps)
     return ball.project(torch.full_like(images, 0.5))

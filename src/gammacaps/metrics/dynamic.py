@@ -53,12 +53,16 @@ class DScore(Metric):
 
 def _update(activations: Tensor) -> tuple[int, Tensor, Tensor]:
     """Count, sum and sum of squares, in float64: activations lie in [0, 1], so D is exact to 1e-8."""
-    if activations.dim() != 2 or len(activations) == 0:
-        raise InputError(f"The D-score takes activations (M, J) of at least 1 example, not {tuple(activations.shape)}.")
+    if activations.dim() != 2 or activations.numel() == 0:
+        raise InputError(
+            f"The D-score takes activations (M, J) of at least 1 example and 1 capsule, not {tuple(activations.shape)}."
+        )
     wide = activations.double()
     return len(wide), wide.sum(dim=0), wide.square().sum(dim=0)
 
 
 def _compute(count: Tensor | int, total: Tensor, squares: Tensor) -> Tensor:
+    if count == 0:
+        raise InputError("There is no D-score of no examples: give it the activations of at least one.")
     variance = squares / count - (total / count).square()
     return variance.clamp_min(0).sqrt().max()

@@ -46,9 +46,10 @@ class TScore(Metric):
 
 def _update(couplings: Tensor, parents: Tensor | None) -> tuple[Tensor, int]:
     """The sum of the normalised entropies of all couplings, and how many there were."""
-    if couplings.dim() != 3 or couplings.shape[-1] < 2:
+    if couplings.dim() != 3 or couplings.shape[-1] < 2 or couplings.numel() == 0:
         raise InputError(
-            f"The T-score takes couplings (M, I, J) to at least 2 upper capsules, not {tuple(couplings.shape)}."
+            "The T-score takes couplings (M, I, J) of at least 1 example and 1 lower capsule to at least 2 upper "
+            f"capsules, not {tuple(couplings.shape)}."
         )
     entropy = torch.special.entr(couplings.double()).sum(dim=-1)  # M I; 0 log 0 = 0
     if parents is None:
@@ -61,4 +62,6 @@ def _update(couplings: Tensor, parents: Tensor | None) -> tuple[Tensor, int]:
 
 
 def _compute(entropy: Tensor, count: Tensor | int) -> Tensor:
+    if count == 0:
+        raise InputError("There is no T-score: give it couplings of capsules that can reach at least 2 parents.")
     return 1 - entropy / count

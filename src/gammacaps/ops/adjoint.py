@@ -23,6 +23,7 @@ from torch.nn.functional import mse_loss
 
 from gammacaps.ops import reference
 from gammacaps.ops.reference import TINY, length, scale, squash
+from gammacaps.ops.transforms import transformed
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class Routing(torch.autograd.Function):
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         rule, r = ctx.rule, ctx.rule.iterations
         poses, weight, bias, rows, u, most, ratio, *kept = ctx.saved_tensors
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or transformed(grad_v, grad_c):
             return *differentiable_gradient(poses, weight, bias, rule, grad_v, grad_c), None
         couplings, sums, distance = kept[:r], kept[r : 2 * r], kept[2 * r :]
         B, J, D, I = u.shape
@@ -197,14 +198,18 @@ class Routing(torch.autograd.Function):
 def differentiable_gradient(
     poses: Tensor, weight: Tensor, bias: Tensor | None, rule: Rule, grad_v: Tensor | None, grad_c: Tensor | None
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """The same gradient through autograd over the reference, for whoever asks for a gradient of the gradient."""
-    if rule.name == "sda":
-        v, c = reference.sda(poses, weight, bias, rule.iterations, rule.scale_over)
-    else:
-        v, c = reference.rba(poses, weight, bias, rule.iterations)
+    """The same gradient through autograd over the reference: for whoever asks for a gradient of the gradient, for its
+    forward-mode tangent, or for the gradients of many at once (torch.vmap of a backward pass).
+    """
+    with torch.enable_grad():
+        if rule.name == "sda":
+            v, c = reference.sda(poses, weight, bias, rule.iterations, rule.scale_over)
+        else:
+            v, c = reference.rba(poses, weight, bias, rule.iterations)
     pairs = [(out, grad) for out, grad in ((v, grad_v), (c.transpose(1, 2), grad_c)) if grad is not None]
     outs, grads = [out for out, _ in pairs], [grad for _, grad in pairs]
     wanted = [t for t in (poses, weight, bias) if t is not None and t.requires_grad]
-    found = iter(torch.autograd.grad(outs, wanted, grads, create_graph=True, allow_unused=True))
+    again = torch.is_grad_enabled()
+    found = iter(torch.autograd.grad(outs, wanted, grads, create_graph=again, allow_unused=True))
     by_input = [next(found) if t is not None and t.requires_grad else None for t in (poses, weight, bias)]
     return by_input[0], by_input[1], by_input[2]

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gammacaps.ops.transforms import transformed
+
 LARGEST = 2**27  # numbers in the patches of images taken at once: 512 MiB of float32
 
 
@@ -21,7 +23,7 @@ def convolve(
 ) -> Float[Tensor, "B K Ho Wo"]:
     """The same as torch.nn.functional.conv2d(images, weight, bias, stride)."""
     plain = images.device.type == "cpu" and images.dtype == weight.dtype and not torch.is_autocast_enabled("cpu")
-    if plain and not torch.compiler.is_compiling():
+    if plain and not torch.compiler.is_compiling() and len(images) > 0 and not transformed(images, weight, bias):
         k = weight.shape[-1]
         places = ((images.shape[2] - k) // stride + 1) * ((images.shape[3] - k) // stride + 1)
         at_once = max(1, LARGEST // (places * weight[0].numel()))

@@ -13,6 +13,7 @@ from gammacaps.names import Backend, RoutingRule, ScaleOver
 from gammacaps.ops import reference
 from gammacaps.ops.adjoint import Routing, Rule
 from gammacaps.ops.native.routing import NativeRouting, why_not_native
+from gammacaps.ops.transforms import transformed
 
 
 class Routed(NamedTuple):
@@ -47,12 +48,18 @@ def route(
         backend: "auto" (kernels on a GPU, compiled code on a CPU, where they can run), "torch" or "triton".
 
     Sums run in float32 for half-precision inputs, also under autocast; the result has the inputs' dtype. The
-    gradient flows through all iterations and is finite at zero vectors.
+    gradient flows through all iterations and is finite at zero vectors. Under torch.func and forward-mode
+    differentiation the formulas of `reference.py` are used, which keep more and take longer.
     """
     dtype = _check(poses, weight, bias, rule, iterations, scale_over, backend)
     if torch.compiler.is_exporting():  # neither code of our own nor a written-out gradient can leave with a graph
         return _route_by_formulas(poses, weight, bias, rule, iterations, scale_over, couplings, dtype)
-    if _use_triton(backend, poses, weight, dtype, scale_over):
+    transforming = transformed(poses, weight, bias)
+    triton = _use_triton(backend, poses, weight, dtype, scale_over, transforming)
+    if transforming or poses.shape[0] == 0:  # or nothing to route, which kernels can't start on
+        with torch.autocast(poses.device.type, enabled=False):
+            return _route_by_formulas(poses, weight, bias, rule, iterations, scale_over, couplings, dtype)
+    if triton:
         return _route_by_kernels(poses, weight, bias, rule, iterations, couplings, dtype)
     wide = torch.promote_types(dtype, torch.float32)
     how = Rule(rule, iterations, scale_over)
@@ -87,10 +94,14 @@ def plain_wanted() -> bool:
     return os.environ.get("GAMMACAPS_PLAIN", "0") not in ("", "0")
 
 
-def _use_triton(backend: str, poses: Tensor, weight: Tensor, dtype: torch.dtype, scale_over: str) -> bool:
+def _use_triton(
+    backend: str, poses: Tensor, weight: Tensor, dtype: torch.dtype, scale_over: str, transforming: bool
+) -> bool:
     if backend == "torch" or (backend == "auto" and (not poses.is_cuda or plain_wanted())):
         return False
     reason = why_not_triton(poses.device, dtype, weight.shape, scale_over)
+    if transforming:
+        reason = "torch.func and forward-mode differentiation can't look into them"
     if reason is not None and backend == "triton":
         raise InputError(f"The Triton kernels can't be used: {reason}. Use backend='auto' or 'torch'.")
     return reason is None

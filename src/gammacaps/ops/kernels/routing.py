@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gammacaps.ops.adjoint import Rule, differentiable_gradient
 from gammacaps.ops.kernels import few, many, whole
+from gammacaps.ops.transforms import transformed
 
 # v, c, and what the gradient needs again: `few.Kept`, or the sums of `many`; the rest is empty.
 Outputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -166,7 +167,7 @@ def _backward(ctx: Any, grad_v: Tensor | None, grad_c: Tensor | None, *_: Any) -
     poses, weight, bias, *kept = ctx.saved_tensors
     if grad_v is None and grad_c is None:
         return (None,) * 8
-    if torch.is_grad_enabled():  # a gradient of the gradient is asked for
+    if torch.is_grad_enabled() or transformed(grad_v, grad_c):  # the gradient is to be differentiated, or one of many
         turned = None if grad_c is None else grad_c.transpose(1, 2)
         rule = Rule(ctx.rule, ctx.iterations, "capsule")
         return *differentiable_gradient(poses, weight, bias, rule, grad_v, turned), *(None,) * 5

@@ -1,6 +1,7 @@
 """Routing in C for CPUs: compiled by the machine's own compiler at its first use, and kept in the user's cache.
 
-Where there is no compiler the plain backend routes as before.
+A file's name there ends in the hash of its content, so that one which was cut off or changed is known before it is
+loaded, and made again. Where there is no compiler the plain backend routes as before.
 """
 
 import contextlib
@@ -14,6 +15,9 @@ import subprocess
 import tempfile
 from importlib.resources import files
 from pathlib import Path
+
+from gammacaps.errors import InputError
+from gammacaps.files import write_whole
 
 SOURCE = "routing.c"
 FLAGS = (
@@ -42,30 +46,43 @@ def library() -> ctypes.CDLL | None:
         path = _built()
         _share_openmp()
         return ctypes.CDLL(str(path))
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, InputError, subprocess.SubprocessError):
         return None
 
 
 def _built() -> Path:
-    """The library's file, compiled if it is not in the cache; its name tells source, flags, compiler and processor."""
+    """The library's file, compiled if no whole one is in the cache.
+
+    Its name tells source, flags, compiler and processor, and then the content. Processes may compile it at once: each
+    writes under a name of its own and renames, and a file that another has loaded stays with it.
+    """
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise FileNotFoundError("There is no C compiler.")
     source = (files(__package__) / SOURCE).read_bytes()
     told = f"{FLAGS}{Path(compiler).resolve()}{_processor()}".encode()
-    path = _cache() / f"routing-{hashlib.sha256(source + told).hexdigest()[:16]}.so"
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    status = path.parent.stat()
+    folder, name = _cache(), f"routing-{_hash(source + told)[:16]}"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    status = folder.stat()
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise PermissionError(f"Others can write to {path.parent}, so nothing from there is run.")
-    if not path.exists():
-        # Processes may compile it at once: each under its own name, and the last one stays.
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            there = Path(folder) / path.name
-            command = [compiler, *FLAGS, "-x", "c", "-", "-o", str(there), "-lm"]
-            subprocess.run(command, input=source, check=True, capture_output=True, timeout=120)
-            there.replace(path)
+        raise PermissionError(f"Others can write to {folder}, so nothing from there is run.")
+    # A broken file is not deleted, only replaced: another process may have put a whole one there since.
+    for path in folder.glob(f"{name}-*.so"):
+        with contextlib.suppress(OSError):
+            if path.name == f"{name}-{_hash(path.read_bytes())}.so":
+                return path
+    with tempfile.TemporaryDirectory() as elsewhere:
+        there = Path(elsewhere) / "routing.so"
+        command = [compiler, *FLAGS, "-x", "c", "-", "-o", str(there), "-lm"]
+        subprocess.run(command, input=source, check=True, capture_output=True, timeout=120)
+        code = there.read_bytes()
+    path = folder / f"{name}-{_hash(code)}.so"
+    write_whole(path, code)
     return path
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _cache() -> Path:

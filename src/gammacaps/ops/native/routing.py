@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from gammacaps.ops.adjoint import Rule, differentiable_gradient
 from gammacaps.ops.native import Shape, library
 from gammacaps.ops.reference import scale, squash
+from gammacaps.ops.transforms import transformed
 
 
 def why_not_native(poses: Tensor, weight: Tensor, dtype: torch.dtype, rule: Rule) -> str | None:
@@ -55,7 +56,7 @@ class NativeRouting(torch.autograd.Function):
         ctx: Any, grad_v: Tensor | None, grad_c: Tensor | None
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         poses, weight, bias, rows, u, ratio, sums = ctx.saved_tensors
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or transformed(grad_v, grad_c):
             by_parent = None if grad_c is None else grad_c.transpose(1, 2)
             return *differentiable_gradient(poses, weight, bias, ctx.rule, grad_v, by_parent), None
         B, I, D, P = u.shape
