@@ -19,6 +19,7 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.launch import launch
 from gammacaps.names import VECTOR_PRESETS, shipped_names
+from gammacaps.options import MOST, check_amount, check_seed, check_whole
 from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.training.config import TrainConfig, read_config_file
@@ -129,6 +130,9 @@ class Data:
     json: bool = False
     """Print JSON instead of a table."""
 
+    def __post_init__(self) -> None:
+        check_whole("size", self.size)
+
 
 @dataclass(frozen=True)
 class DataCheck:
@@ -143,6 +147,9 @@ class DataCheck:
     json: bool = False
     """Print JSON instead of words."""
 
+    def __post_init__(self) -> None:
+        check_whole("size", self.size)
+
 
 @dataclass(frozen=True)
 class Demo:
@@ -154,6 +161,10 @@ class Demo:
     """Length of the training under attack; the other network gets as many steps."""
     seed: int = 0
     """Seed of both trainings."""
+
+    def __post_init__(self) -> None:
+        check_amount("minutes", self.minutes, zero=False, most=MOST)
+        check_seed(self.seed)
 
 
 @dataclass(frozen=True)

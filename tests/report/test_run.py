@@ -426,8 +426,8 @@ def test_a_check_s_number_is_short(value, words):
     [
         ({"starts": 0}, "starts must be at least 1, not 0"),
         ({"trees": -1}, "trees must be 0 or more, not -1"),
-        ({"eps": 1.5}, "eps must be from 0 to 1, the range of a pixel, not 1.5"),
-        ({"tau": 1.0}, "tau must be at least 0 and below 1, not 1.0"),
+        ({"eps": 1.5}, "eps must be at most 1, the range of a pixel, not 1.5"),
+        ({"tau": 1.0}, "tau must be from 0 to below 1, as lengths are, not 1.0"),
     ],
 )
 def test_wrong_options_are_named(wrong, words):
