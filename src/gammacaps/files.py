@@ -70,6 +70,18 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} can't be read as JSON ({error}): restore it or make it anew.") from None
 
 
+def check_can_write(folder: Path, files: Iterable[str] = (), inner: str | None = None) -> None:
+    """Refuses a folder that can't take these files, and a folder of the name `inner`, before they cost work."""
+    with told(folder), tempfile.TemporaryFile(dir=folder):
+        pass
+    wrong = [folder / name for name in files if (folder / name).is_dir()]
+    if inner is not None and (folder / inner).exists() and not (folder / inner).is_dir():
+        wrong.append(folder / inner)
+    for path in wrong:
+        kind, wanted = ("folder", "file") if path.is_dir() else ("file", "folder")
+        raise InputError(f"{path} is a {kind}, where a {wanted} is to be written: move it away.")
+
+
 @contextlib.contextmanager
 def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A temporary folder that takes the name `path` once the block ends without an error.
