@@ -433,3 +433,21 @@ def test_a_check_s_number_is_short(value, words):
 def test_wrong_options_are_named(wrong, words):
     with pytest.raises(InputError, match=words):
         ReportConfig(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ({"others": "nosuch"}, "nosuch"),
+        ({"beside": "nosuch"}, "no run's folder nosuch"),
+        ({"data": "nosuch"}, "nosuch"),
+    ],
+)
+def test_names_of_nothing_are_refused_before_any_work(run, quick, monkeypatch, named, words):
+    def work(*arguments, **keywords):
+        raise AssertionError("this takes minutes")
+
+    for name in ("_generated", "_pairs", "none_of_the_above"):
+        monkeypatch.setattr(f"gammacaps.report.collect.{name}", work)
+    with pytest.raises(InputError, match=words):
+        collect(run, replace(quick, **named))
