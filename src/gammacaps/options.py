@@ -31,11 +31,10 @@ def check_amount(name: str, value: Any, *, zero: bool = True, most: float = math
     """A finite number of 0 or more (without `zero`: more than 0), at most `most`; None passes."""
     if value is None:
         return
-    if not isinstance(value, Real) or isinstance(value, bool):
-        _refuse(name, "a number", value)
-    elif not (0 <= value < math.inf) or (value == 0 and not zero):
+    number = _number(value)
+    if not 0 <= number < math.inf or (number == 0 and not zero):
         _refuse(name, "0 or more" if zero else "more than 0", value)
-    elif value > most:
+    elif number > most:
         _refuse(name, f"at most {most:,}", value)
 
 
@@ -58,8 +57,18 @@ def check_eps(*radii: Any, name: str = "eps") -> None:
 def check_tau(*thresholds: Any) -> None:
     """Lengths above which a capsule is active."""
     for tau in thresholds:
-        if not isinstance(tau, Real) or isinstance(tau, bool) or not 0 <= tau < 1:
+        if not 0 <= _number(tau) < 1:
             _refuse("tau", "from 0 to below 1, as lengths are", tau)
+
+
+def _number(value: Any) -> float:
+    """The value; NaN, which lies in no range, for what is no number."""
+    if type(value) is bool or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _refuse(name: str, must: str, value: Any) -> None:
