@@ -65,9 +65,10 @@ class TrainConfig:
     batch: int = 128
     """Images a step, over all processes together."""
     accumulate: int = 1
-    """Parts that each process splits its images of a step into, one after the other: less memory, the same result."""
+    """Parts that each process splits its images of a step into, one after the other: less memory. A step is the same
+    but for the order of its sums; under attack that rounding grows, and long runs end at other weights."""
     recompute_encoder: bool = False
-    """Compute the encoder again for the gradient instead of keeping it: less memory, more time, the same result."""
+    """Compute the encoder again for the gradient instead of keeping it: less memory, more time, the same weights."""
     lr: float = 3e-3
     """Adam's learning rate; the paper's is 0.001, constant."""
     schedule: Schedule = "cosine"
