@@ -1,6 +1,8 @@
+import errno
 import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -82,6 +84,12 @@ def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys):
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines[0]["step"] == 5
     assert lines[-1] == {"run": str(run)}
+    before = (run / "model.safetensors").read_bytes()
+    assert status("train", "--resume", run, "--json") == 0  # there is nothing left to do
+    out, err = capsys.readouterr()
+    assert f"{run} is finished (step 5): give more --steps or --minutes to go on" in err
+    assert json.loads(out) == {"run": str(run)}
+    assert (run / "model.safetensors").read_bytes() == before
 
 
 def test_a_config_file_in_and_options_over_it(tmp_path):
@@ -121,6 +129,19 @@ def test_a_config_file_in_and_options_over_it(tmp_path):
         (["evaluate", "nowhere", "--attacks", "strongest"], "did you mean 'strong'"),
         (["evaluate", "nowhere"], "There is no run's folder nowhere"),
         (["data", "mnits"], "did you mean 'mnist'"),
+        (["train", "--seed", "99999999999999999999"], "seed must be from 0 to 2147483647"),
+        (["evaluate", "fashion-mini", "--seed", "99999999999999999999"], "seed must be from 0 to 2147483647"),
+        (["evaluate", "fashion-mini", "--eps", "2"], "eps must be at most 1, the range of a pixel, not 2.0"),
+        (["evaluate", "fashion-mini", "--attack-steps", "1000000000000"], "attack_steps must be at most 10,000"),
+        (["audit", "fashion-mini", "--eps", "2"], "eps must be at most 1, the range of a pixel, not 2.0"),
+        (["demo", "--seed", "-1"], "seed must be from 0 to 2147483647, not -1"),
+        (["demo", "--minutes", "nan"], "minutes must be more than 0, not nan"),
+        (
+            ["train", "--model", "hidden=[100000000]", "--out", "RUN"],
+            "1,357,600,568,976 parameters and takes 5,430.4 GB",
+        ),
+        (["export", "fashion-mini", "--out", "nowhere/x.pt2"], "nowhere can't be written (No such file or directory)"),
+        (["bench", "--out", "nowhere/rows.csv"], "nowhere can't be written (No such file or directory)"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_status_2(tmp_path, monkeypatch, capsys, arguments, words):
@@ -174,3 +195,106 @@ def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
     assert (tmp_path / "demo" / "attacked.png").read_bytes().startswith(b"\x89PNG")
     assert f"open in a browser: {tmp_path / 'demo' / 'robust' / 'report.html'}" in out
     assert "Ankle boot" in (tmp_path / "demo" / "robust" / "report.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "run"
+    assert status("train", *TINY, "--no-robust", "--steps", 1, "--out", run) == 0
+    return run
+
+
+def nothing_is_done(*arguments, **keywords):
+    raise AssertionError("this is work, and what is wrong could be said before")
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "make", "words"),
+    [
+        ("evaluate", "results.json", "folder", "results.json is a folder, where a file is to be written"),
+        ("evaluate", "evaluation", "file", "evaluation is a file, where a folder is to be written"),
+        ("audit", "audit.json", "folder", "audit.json is a folder, where a file is to be written"),
+        ("report", "report.html", "folder", "report.html is a folder, where a file is to be written"),
+        ("explain", "explain", "file", "explain is a file, where a folder is to be written"),
+    ],
+)
+def test_what_is_in_the_way_is_said_before_any_work(untrained, tmp_path, monkeypatch, capsys, verb, name, make, words):
+    run = tmp_path / "run"
+    shutil.copytree(untrained, run)
+    if make == "folder":
+        (run / name).mkdir()
+    else:
+        (run / name).touch()
+    for place in ("evaluation.run.evaluate", "audit.run.audit", "report.run.collect"):
+        monkeypatch.setattr(f"gammacaps.{place}", nothing_is_done)
+    assert status(verb, run) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "audit", "report", "explain"])
+def test_a_run_that_can_t_be_written_to_is_said_before_any_work(untrained, monkeypatch, capsys, verb):
+    def refused(*arguments, **keywords):  # as on a disk that is read-only, whose rules hold for root too
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("gammacaps.files.tempfile.TemporaryFile", refused)
+    for place in ("evaluation.run.evaluate", "audit.run.audit", "report.run.collect"):
+        monkeypatch.setattr(f"gammacaps.{place}", nothing_is_done)
+    assert status(verb, untrained) == 2
+    assert f"{untrained} can't be written (Read-only file system)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", [["evaluate", "--no-checks", "--attacks", "noise"], ["audit"], ["report"]])
+def test_a_run_that_is_deleted_at_work_is_one_sentence(untrained, tmp_path, monkeypatch, capsys, verb):
+    run = tmp_path / "run"
+    shutil.copytree(untrained, run)
+    for place in ("evaluation.run.load", "audit.run.load", "report.collect.load"):
+
+        def load_and_delete(*arguments, **keywords):
+            model = gammacaps.load(*arguments, **keywords)
+            shutil.rmtree(run, ignore_errors=True)
+            return model
+
+        monkeypatch.setattr(f"gammacaps.{place}", load_and_delete)
+    quick = {"evaluate": ["--limit", 10], "audit": ["--limit", 10, "--attack-steps", 1]}
+    less = ["--starts", 1, "--steps", 1, "--images", 10, "--trees", 1]
+    assert status(verb[0], run, *verb[1:], *quick.get(verb[0], less)) == 2
+    err = capsys.readouterr().err
+    assert str(run) in err
+    assert "Traceback" not in err
+
+
+def test_a_working_folder_that_is_gone_is_one_sentence(tmp_path, monkeypatch, capsys):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for arguments in (["evaluate", "."], ["train"], ["demo"], ["data"]):
+        assert status(*arguments) == 2
+        assert "The folder that gammacaps was started in is gone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", ["file", "file/below", "x" * 300])
+def test_a_demo_where_no_folder_can_be_is_one_sentence(tmp_path, capsys, out):
+    (tmp_path / "file").write_text("mine")
+    assert status("demo", "--out", tmp_path / out) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"gammacaps: {tmp_path / out} can't be written (")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "audit", "report", "explain", "export", "data", "train"])
+def test_a_path_that_the_system_refuses_is_one_sentence(tmp_path, monkeypatch, capsys, verb):
+    monkeypatch.chdir(tmp_path)
+    name = "x" * 5000
+    arguments = {"export": [name, "--out", "x.pt2"], "train": ["--resume", name]}.get(verb, [name])
+    assert status(verb, *arguments) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_memory_that_is_not_enough_is_one_sentence(monkeypatch, capsys):
+    def takes_all(*arguments, **keywords):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 400000000000 bytes.")
+
+    monkeypatch.setattr("gammacaps.data.describe.overview", takes_all)
+    assert status("data") == 2
+    assert "The memory is not enough for this" in capsys.readouterr().err

@@ -2,13 +2,14 @@
 
 import contextlib
 import ctypes
+import io
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import tyro
 
@@ -17,8 +18,10 @@ from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.explorer.config import ExploreConfig
+from gammacaps.files import check_can_write
 from gammacaps.launch import launch
 from gammacaps.names import VECTOR_PRESETS, shipped_names
+from gammacaps.options import MOST, check_amount, check_seed, check_whole
 from gammacaps.paper.config import Part, ReproduceConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.runs.train_config import TrainConfig, read_config_file
@@ -131,6 +134,9 @@ class Data:
     json: bool = False
     """Print JSON instead of a table."""
 
+    def __post_init__(self) -> None:
+        check_whole("size", self.size)
+
 
 @dataclass(frozen=True)
 class DataCheck:
@@ -145,6 +151,9 @@ class DataCheck:
     json: bool = False
     """Print JSON instead of words."""
 
+    def __post_init__(self) -> None:
+        check_whole("size", self.size)
+
 
 @dataclass(frozen=True)
 class Demo:
@@ -156,6 +165,10 @@ class Demo:
     """Length of the training under attack; the other network gets as many steps."""
     seed: int = 0
     """Seed of both trainings."""
+
+    def __post_init__(self) -> None:
+        check_amount("minutes", self.minutes, zero=False, most=MOST)
+        check_seed(self.seed)
 
 
 @dataclass(frozen=True)
@@ -185,8 +198,12 @@ def train(options: Train) -> None:
                 "--resume goes on with the run's own options: give only --steps, --epochs, --minutes, --device, "
                 "--data-dir, --accumulate, --recompute-encoder or --trust with it."
             )
-        own = {name: here[name] for name in HERE if name in options.given}
-        loop.resume(run, as_json=options.json, trust=options.trust, **given, **own)
+        change = {name: here[name] for name in HERE if name in options.given}
+        try:
+            loop.resume(run, as_json=options.json, trust=options.trust, **given, **change)
+        except loop.Finished as end:  # what was asked for is there
+            if launch().rank == 0:
+                print(end, file=sys.stderr)
     else:
         run = options.out or Path("runs") / default_name(options.train)
         if options.config is not None and "data" not in options.given:
@@ -195,9 +212,9 @@ def train(options: Train) -> None:
             print(f"Note: {words}", file=sys.stderr)
         loop.train(options.train, run, overwrite=options.overwrite, as_json=options.json)
     if options.json:
-        print(json.dumps({"run": str(run)}))
+        show(json.dumps({"run": str(run)}))
     else:
-        print(f"Saved in {run}. Measure it with: gammacaps evaluate {run}")
+        show(f"Saved in {run}. Measure it with: gammacaps evaluate {run}")
 
 
 def default_name(config: TrainConfig) -> str:
@@ -215,23 +232,24 @@ def evaluate(options: Evaluate) -> None:
 
     with joined() as processes:
         # The first process alone touches the runs' folders, which other machines need not see.
-        runs = processes.first(lambda: _folders(options.runs))
+        files = ("results.json", *(["sweep.png"] if options.evaluate.sweep else []))
+        runs = processes.first(lambda: _folders(options.runs, files, "evaluation"))
         config, results = options.evaluate, []
         if len(runs) > 1 and config.eps is None and config.attacks != ("paper",):
             config = replace(config, eps=(processes.first(lambda: common_radius([Run(run) for run in runs])),))
         for run in runs:
             results.append(evaluate_run(run, config, quiet=options.json, processes=processes))
             if not options.json:
-                print(f"{table(results[-1])}\n\nWritten to {run / 'results.json'}")
+                show(f"{table(results[-1])}\n\nWritten to {run / 'results.json'}")
         if options.json:
-            print(json.dumps(results[0] if len(results) == 1 else results))
+            show(json.dumps(results[0] if len(results) == 1 else results))
         if options.evaluate.sweep:
             from gammacaps.evaluation.curve import draw_curves
 
             path = runs[0] / "sweep.png"
             processes.first(lambda: draw_curves(results, path))
             if not options.json:
-                print(f"The curve of accuracy over eps: {path}")
+                show(f"The curve of accuracy over eps: {path}")
 
 
 def audit(options: Audit) -> None:
@@ -239,7 +257,7 @@ def audit(options: Audit) -> None:
     from gammacaps.audit.table import compare, table
     from gammacaps.runs.run import Run, common_radius
 
-    runs = _folders(options.runs)
+    runs = _folders(options.runs, ("audit.json", "audit-eps.png", "audit-tau.png"))
     config, results = options.audit, []
     if len(runs) > 1 and not config.eps:
         eps = common_radius([Run(run) for run in runs])
@@ -247,25 +265,25 @@ def audit(options: Audit) -> None:
     for run in runs:
         results.append(audit_run(run, config, quiet=options.json))
         if not options.json:
-            print(f"{table(results[-1])}\n\nWritten to {run / 'audit.json'}")
+            show(f"{table(results[-1])}\n\nWritten to {run / 'audit.json'}")
     if options.json:
-        print(json.dumps(results[0] if len(results) == 1 else results))
+        show(json.dumps(results[0] if len(results) == 1 else results))
     elif len(results) > 1:
-        print(f"\n{compare(results)}")
+        show(f"\n{compare(results)}")
 
 
 def explain(options: Explain) -> None:
     from gammacaps.report.run import explain_run
 
-    (run,) = _folders((options.run,))
-    print(f"Pictures and figures: {explain_run(run, options.report)}")
+    (run,) = _folders((options.run,), folder="explain")
+    show(f"Pictures and figures: {explain_run(run, options.report)}")
 
 
 def report(options: Report) -> None:
     from gammacaps.report.run import report_run
 
-    (run,) = _folders((options.run,))
-    print(f"Open in a browser: {report_run(run, options.report)}")
+    (run,) = _folders((options.run,), ("report.html",))
+    show(f"Open in a browser: {report_run(run, options.report)}")
 
 
 def explore(options: Explore) -> None:
@@ -284,16 +302,19 @@ def export(options: Export) -> None:
     from gammacaps.models import export, load
 
     export(load(options.run), options.out)
-    print(f"Images to scores, for any batch: {options.out}")
+    show(f"Images to scores, for any batch: {options.out}")
 
 
-def _folders(runs: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Runs' folders, shipped networks being copied to theirs."""
+def _folders(runs: tuple[Path, ...], files: Sequence[str] = (), folder: str | None = None) -> tuple[Path, ...]:
+    """Runs' folders, shipped networks being copied to theirs, if `files` and a `folder` can be written there."""
     from gammacaps.models.shipped import run_folder
 
     if not runs:
         raise InputError("Name the run's folder, such as runs/mine.")
-    return tuple(run_folder(run) for run in runs)
+    found = tuple(run_folder(run) for run in runs)
+    for run in found:
+        check_can_write(run, files, folder)
+    return found
 
 
 def data(options: Data) -> None:
@@ -303,7 +324,7 @@ def data(options: Data) -> None:
         store_data(options)
         return
     facts, words = overview(options.data_dir) if options.name is None else describe(options.name, options.data_dir)
-    print(json.dumps(facts) if options.json else words)
+    show(json.dumps(facts) if options.json else words)
 
 
 def data_check(options: DataCheck) -> None:
@@ -312,7 +333,7 @@ def data_check(options: DataCheck) -> None:
 
     found = examine(options.name, size=options.size, data_dir=options.data_dir)
     facts, words = checked(found, options.size)
-    print(json.dumps(facts) if options.json else words)
+    show(json.dumps(facts) if options.json else words)
     if found.problems:
         sys.exit(1)
 
@@ -324,10 +345,10 @@ def store_data(options: Data) -> None:
         raise InputError("Name the data set that is to be stored, such as: gammacaps data photos --store photos-stored")
     counts = store_set(options.name, options.store or "", data_dir=options.data_dir, size=options.size)
     if options.json:
-        print(json.dumps({"folder": str(options.store), "images": counts}))
+        show(json.dumps({"folder": str(options.store), "images": counts}))
     else:
-        print(f"Stored {counts['train']:,} training and {counts['test']:,} test images in {options.store}.")
-        print(f"Train on them with: gammacaps train --data {options.store}")
+        show(f"Stored {counts['train']:,} training and {counts['test']:,} test images in {options.store}.")
+        show(f"Train on them with: gammacaps train --data {options.store}")
 
 
 def demo(options: Demo) -> None:
@@ -341,7 +362,7 @@ def bench(options: Bench) -> None:
     from gammacaps.bench.table import table
 
     rows, failed = run_bench(options.bench, options.out)
-    print(json.dumps(rows) if options.json else table(rows))
+    show(json.dumps(rows) if options.json else table(rows))
     if failed:
         sys.exit(1)
 
@@ -366,33 +387,98 @@ TOGETHER = ("train", "evaluate")  # what several processes that torchrun starts 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a verb; what a user did wrong is one sentence and exit status 2, an interruption is 130."""
+    open_streams()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     here = launch()
+
+    def stop(words: object, status: int) -> NoReturn:
+        if here.place == 0:  # one sentence a machine
+            with contextlib.suppress(OSError):
+                print(f"gammacaps: {words}", file=sys.stderr)
+        sys.exit(status)
+
     try:
         # The first process speaks for all.
         with nowhere() as dropped, contextlib.redirect_stdout(dropped if here.rank > 0 else sys.stdout):
             run(arguments)
+            with printed():
+                pass
     except InputError as error:
-        if here.place == 0:  # one sentence a machine
-            print(f"gammacaps: {error}", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
-        sys.exit(0)
-    except KeyboardInterrupt as stop:
-        if here.place == 0:
-            print(f"gammacaps: {str(stop) or 'Interrupted.'}", file=sys.stderr)
-        sys.exit(130)
+        stop(error, 2)
+    except BrokenPipeError:  # not of what a verb shows at its end, so that there was more to do
+        stop("Stopped, since nobody reads what is printed any more.", 130)
+    except KeyboardInterrupt as asked:
+        stop(str(asked) or "Interrupted.", 130)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        stop(f"{error.filename} can't be used ({error.strerror}): check the path, its rights and the disk.", 2)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
+            raise
+        stop("The memory is not enough for this: use fewer or smaller images, a smaller --batch or network.", 2)
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                lead_nowhere(stream)
+
+
+# As torch says it, on a CPU and on a GPU.
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
+
+
+def open_streams() -> None:
+    """Opens standard streams that were closed, or the next files opened would take their place and all that is printed.
+
+    What no encoding can say, such as parts of a file's name, is printed as an escape instead of not at all.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free, which is this one
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, nowhere())
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def show(words: str) -> None:
+    """Prints what was found."""
+    with printed():
+        print(words)
+
+
+@contextlib.contextmanager
+def printed() -> Iterator[None]:
+    """Brings what is printed to its reader; one who has seen enough, such as `head`, does not end the work."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        lead_nowhere(sys.stdout)
+    except OSError as error:
+        lead_nowhere(sys.stdout)
+        raise InputError(f"The output can't be written ({error.strerror}): send it to another place.") from None
+
+
+def lead_nowhere(stream: TextIO) -> None:
+    """What was not written yet, and all that comes, is dropped; else Python would complain about it once more."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def run(arguments: list[str]) -> None:
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(overview())
+        show(overview())
         return
     if arguments[0] == "--version":
         import gammacaps
 
-        print(f"gammacaps {gammacaps.__version__}")
+        show(f"gammacaps {gammacaps.__version__}")
         return
     verb, *rest = arguments
     if rest and f"{verb} {rest[0]}" in VERBS:
@@ -404,17 +490,24 @@ def run(arguments: list[str]) -> None:
     kind, function = VERBS[verb]
     path = config_file(verb, rest)
     with nowhere() as dropped, contextlib.redirect_stderr(dropped if launch().place > 0 else sys.stderr):
-        options: Any = tyro.cli(
-            kind,
-            prog=f"gammacaps {verb}",
-            args=rest,
-            default=Train(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
-            config=(tyro.conf.OmitArgPrefixes,),
-        )
+        try:
+            options: Any = tyro.cli(
+                kind,
+                prog=f"gammacaps {verb}",
+                args=rest,
+                default=Train(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
+                config=(tyro.conf.OmitArgPrefixes,),
+            )
+        except BrokenPipeError:  # of help, or of what is wrong
+            sys.exit(0 if {"-h", "--help"} & set(rest) else 2)
     if isinstance(options, Train):
         words = {argument.partition("=")[0].replace("-", "_").removeprefix("__") for argument in rest}
         names = (one.name for one in fields(TrainConfig))
         options = replace(options, given=tuple(name for name in names if {name, f"no_{name}"} & words))
+    try:
+        Path.cwd()
+    except OSError:
+        raise InputError("The folder that gammacaps was started in is gone: change to another one.") from None
     reuse_memory()
     function(options)
 

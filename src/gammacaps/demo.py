@@ -16,7 +16,7 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.evaluation.table import title
-from gammacaps.files import write_whole
+from gammacaps.files import told, write_figure, write_whole
 from gammacaps.models import Model
 from gammacaps.report.config import ReportConfig
 from gammacaps.report.run import report_run
@@ -76,9 +76,10 @@ def run_demo(
 def claim(folder: Path) -> None:
     """Makes the demo's folder, or takes an earlier demo's; any other is refused, since its runs would be replaced."""
     mark = folder / "demo.txt"
-    if folder.exists() and not mark.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} holds something that no demo made: choose another folder with --out.")
-    folder.mkdir(parents=True, exist_ok=True)
+    with told(folder):
+        if folder.is_dir() and not mark.exists() and any(folder.iterdir()):
+            raise InputError(f"{folder} holds something that no demo made: choose another folder with --out.")
+        folder.mkdir(parents=True, exist_ok=True)
     write_whole(mark, b"Made by `gammacaps demo`, which replaces what is in this folder when it runs again.\n")
 
 
@@ -124,7 +125,7 @@ def draw(models: dict[str, Model], data: DataSet, path: Path) -> None:
             cell.set_yticks([])
             if column == 0:
                 cell.set_ylabel(name, fontsize=8)
-    figure.savefig(path, dpi=130)
+    write_figure(path, figure)
 
 
 def _say(words: str) -> None:

@@ -1,7 +1,10 @@
 """The machine that a figure was made on: its device and the versions of what ran there."""
 
+import contextlib
+import os
 import platform
 import sys
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +27,16 @@ def pick_device(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise InputError(f"gammacaps runs on cpu and cuda devices, not on {name}: use --device cpu.")
     return device
+
+
+def free_memory() -> int | None:
+    """Bytes that a new process could take; None where the system does not tell."""
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # elsewhere all that there is, free or not
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
 
 
 def describe_machine(device: str = "auto") -> dict[str, Any]:

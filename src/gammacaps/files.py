@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,18 @@ def check_plain(value: Any) -> None:
         level = below
     if level:
         raise ValueError("it is nested too deeply")
+
+
+def check_can_write(folder: Path, files: Iterable[str] = (), inner: str | None = None) -> None:
+    """Refuses a folder that can't take these files, and a folder of the name `inner`, before they cost work."""
+    with told(folder), tempfile.TemporaryFile(dir=folder):
+        pass
+    wrong = [folder / name for name in files if (folder / name).is_dir()]
+    if inner is not None and (folder / inner).exists() and not (folder / inner).is_dir():
+        wrong.append(folder / inner)
+    for path in wrong:
+        kind, wanted = ("folder", "file") if path.is_dir() else ("file", "folder")
+        raise InputError(f"{path} is a {kind}, where a {wanted} is to be written: move it away.")
 
 
 @contextlib.contextmanager

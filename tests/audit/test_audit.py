@@ -275,7 +275,7 @@ def test_networks_that_can_t_be_audited_get_one_sentence(model, changes, words):
         ({"taus": (0.1, -0.2)}, "tau must be from 0 to below 1, as lengths are, not -0.2"),
         ({"limit": 0}, "limit must be at least 1"),
         ({"attack_steps": 0}, "attack_steps must be at least 1"),
-        ({"seed": -1}, "seed must be 0 or more"),
+        ({"seed": -1}, "seed must be from 0 to 2147483647, not -1"),
     ],
 )
 def test_options_that_make_no_sense_get_one_sentence(options, words):

@@ -283,9 +283,9 @@ def test_the_store_holds_plain_json(tmp_path):
     ("options", "words"),
     [
         ({"attacks": ("stronger",)}, "no attack or suite 'stronger' .did you mean 'strong'"),
-        ({"eps": (1.5,)}, "eps 1.5 is larger than the range of a pixel"),
+        ({"eps": (1.5,)}, "eps must be at most 1, the range of a pixel, not 1.5"),
         ({"sweep": (-0.1,)}, "sweep must be 0 or more"),
-        ({"minutes": 0.0}, "minutes must be above 0"),
+        ({"minutes": 0.0}, "minutes must be more than 0"),
         ({"limit": 0}, "limit must be at least 1"),
     ],
 )

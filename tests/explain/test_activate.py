@@ -245,7 +245,7 @@ def test_elsewhere_plain_steps_are_used(monkeypatch):
         ("class", 0, {"step": 0.0}, "The step must be above 0"),
         ("class", 0, {"penalty": -1.0}, "The penalty must be 0 or more"),
         ("class", 0, {"penalty": float("nan")}, "The penalty must be 0 or more"),
-        ("class", 0, {"seed": -1}, "The seed must be 0 or more"),
+        ("class", 0, {"seed": -1}, "seed must be from 0 to 2147483647, not -1"),
     ],
 )
 def test_bad_input_is_named(layer, capsule, options, words):

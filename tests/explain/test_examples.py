@@ -180,7 +180,7 @@ def test_correlation_is_numpy_s_and_images_of_one_shade_are_alike_if_equal():
         ),
         (lambda x, y: strongest(network(), x * 2, "class"), "within"),
         (lambda x, y: strongest(gammacaps.create("cnn"), x, "class"), "A CNN has no capsules"),
-        (lambda x, y: classes_served(network(), x, y, tau=1.0), "tau, above which a capsule is active"),
+        (lambda x, y: classes_served(network(), x, y, tau=1.0), "tau must be from 0 to below 1"),
     ],
 )
 def test_bad_input_is_named(call, words):

@@ -126,7 +126,7 @@ def test_the_same_seed_gives_the_same_answer():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"count": 0}, "Noise needs at least 1 image and a seed of 0 or more, not 0 and 0"),
+        ({"count": 0}, "count must be at least 1, not 0"),
         ({"seed": -1}, "a seed of 0 or more, not 200 and -1"),
         ({"others": torch.rand(2, 1, 28, 28)}, r"takes images of shape \(B, 1, 14, 14\), not \(2, 1, 28, 28\)"),
         ({"others": torch.full((2, 1, 14, 14), 2.0)}, "The other images: image 0 is 2"),

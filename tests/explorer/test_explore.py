@@ -36,7 +36,7 @@ def test_it_serves_what_it_says_and_ends_on_ctrl_c(runs):
     ("arguments", "words"),
     [
         (["nowhere"], "nowhere"),
-        (["RUN", "--port", "70000"], "from 0 to 65535"),
+        (["RUN", "--port", "70000"], "port must be at most 65,535, not 70000"),
         (["RUN", "--host", "no.such.host.invalid"], "There is no address 'no.such.host.invalid'"),
         (["RUN", "--host", "192.0.2.1"], "There is no address '192.0.2.1' on this machine"),
         (["RUN", "RUN"], "are the same network"),

@@ -163,7 +163,8 @@ def test_a_folder_that_is_no_run_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [({"port": 70000}, "from 0 to 65535, not 70000"), ({"host": ""}, "must not be empty")]
+    ("options", "words"),
+    [({"port": 70000}, "port must be at most 65,535, not 70000"), ({"host": ""}, "must not be empty")],
 )
 def test_options_that_can_t_be_are_told(options, words):
     with pytest.raises(InputError, match=words):

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from fuzz.mutations import ODD_VALUES, answer, both_ways, cases, of_bytes, of_json
-
 from gammacaps.training.config import TrainConfig, read_config_file
 
 CONFIG = {

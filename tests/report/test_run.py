@@ -417,10 +417,28 @@ def test_a_check_s_number_is_short(value, words):
     [
         ({"starts": 0}, "starts must be at least 1, not 0"),
         ({"trees": -1}, "trees must be 0 or more, not -1"),
-        ({"eps": 1.5}, "eps must be from 0 to 1, the range of a pixel, not 1.5"),
-        ({"tau": 1.0}, "tau must be at least 0 and below 1, not 1.0"),
+        ({"eps": 1.5}, "eps must be at most 1, the range of a pixel, not 1.5"),
+        ({"tau": 1.0}, "tau must be from 0 to below 1, as lengths are, not 1.0"),
     ],
 )
 def test_wrong_options_are_named(wrong, words):
     with pytest.raises(InputError, match=words):
         ReportConfig(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ({"others": "nosuch"}, "nosuch"),
+        ({"beside": "nosuch"}, "no run's folder nosuch"),
+        ({"data": "nosuch"}, "nosuch"),
+    ],
+)
+def test_names_of_nothing_are_refused_before_any_work(run, quick, monkeypatch, named, words):
+    def work(*arguments, **keywords):
+        raise AssertionError("this takes minutes")
+
+    for name in ("_generated", "_pairs", "none_of_the_above"):
+        monkeypatch.setattr(f"gammacaps.report.collect.{name}", work)
+    with pytest.raises(InputError, match=words):
+        collect(run, replace(quick, **named))

@@ -53,7 +53,7 @@ def test_config_files(tmp_path):
         ),
         ({"preset": "cnn", "routing": "rba"}, "routing rba is for the presets paper, small, residual, not cnn"),
         ({"robust": 1}, "robust must be bool, not 1"),
-        ({"steps": 0}, "steps must be more than 0"),
+        ({"steps": 0}, "steps must be at least 1"),
         ({"steps": 1.5}, "steps must be int or nothing, not 1.5"),
         ({"preset": "tiny"}, "preset must be one of paper, small, residual, matrix, cnn, not 'tiny'"),
         ({"batch": 0}, "batch must be at least 1"),

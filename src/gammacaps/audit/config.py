@@ -1,9 +1,8 @@
 """What an audit is told. Free of torch, so that help is instant."""
 
-import math
 from dataclasses import dataclass
 
-from gammacaps.errors import InputError
+from gammacaps.options import MOST_STEPS, check_amount, check_eps, check_seed, check_tau, check_whole
 
 
 @dataclass(frozen=True)
@@ -41,14 +40,10 @@ class AuditConfig:
     """auto, cpu, cuda, cuda:1 and so on."""
 
     def __post_init__(self) -> None:
-        for name, values in (("eps", self.eps), ("attack_step", (self.attack_step,)), ("seed", (self.seed,))):
-            wrong = [value for value in values if not 0 <= value < math.inf]
-            if wrong:
-                raise InputError(f"{name} must be 0 or more, not {wrong[0]}.")
-        for tau in (self.tau, *self.taus):
-            if not 0 <= tau < 1:
-                raise InputError(f"tau must be from 0 to below 1, as lengths are, not {tau}.")
-        for name in ("attack_steps", "batch", "limit", "capsules"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, not {value}.")
+        check_eps(*self.eps)
+        check_tau(self.tau, *self.taus)
+        check_amount("attack_step", self.attack_step)
+        check_whole("attack_steps", self.attack_steps, most=MOST_STEPS)
+        for name in ("batch", "limit", "capsules"):
+            check_whole(name, getattr(self, name))
+        check_seed(self.seed)

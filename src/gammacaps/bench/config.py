@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from gammacaps.errors import InputError
+from gammacaps.options import check_whole
 
 TaskName = Literal["forward", "attack", "training", "routing", "many", "matrix"]
 
@@ -27,6 +27,6 @@ class BenchConfig:
     """auto, cpu, cuda, cuda:1 and so on."""
 
     def __post_init__(self) -> None:
-        for name, values in (("rounds", (self.rounds,)), ("batches", self.batches)):
-            if min(values, default=1) < 1:
-                raise InputError(f"{name} must be at least 1, not {min(values)}.")
+        check_whole("rounds", self.rounds)
+        for batch in self.batches:
+            check_whole("batches", batch)

@@ -19,6 +19,7 @@ from gammacaps.bench.tasks import TITLES, Task, task_of
 from gammacaps.bench.ways import Run
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
+from gammacaps.files import check_can_write
 from gammacaps.models import GammaCapsNet, create
 
 FIXED_BATCH: dict[TaskName, int] = {"training": 128, "many": 64, "matrix": 128}  # on a GPU
@@ -187,6 +188,7 @@ def run_bench(config: BenchConfig, out: Path | None = None) -> tuple[list[dict[s
     """Rows of figures, appended to a CSV file where one is named, and whether anything failed."""
     if out is not None:
         check_columns(out)  # before the work, not after
+        check_can_write(out.parent)
     benchmark, rows = Benchmark(config), []
     for of_task in benchmark.run():
         rows += of_task

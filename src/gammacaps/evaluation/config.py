@@ -1,10 +1,10 @@
 """What an evaluation is told. Free of torch, so that help is instant."""
 
-import math
 from dataclasses import dataclass
 
-from gammacaps.errors import InputError, check_choice
+from gammacaps.errors import check_choice
 from gammacaps.names import AttackLossName
+from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 
 # Attacks by name, cheapest first, and the suites that name several of them.
 SUITES: dict[str, tuple[str, ...]] = {
@@ -70,21 +70,14 @@ class EvaluateConfig:
     def __post_init__(self) -> None:
         for attack in self.attacks:
             check_choice("attack or suite", attack, (*SUITES, *ATTACKS))
-        for name, values in (("eps", self.eps or ()), ("sweep", self.sweep), ("attack_step", (self.attack_step,))):
-            wrong = [value for value in values if not 0 <= value < math.inf]
-            if wrong:
-                raise InputError(f"{name} must be 0 or more, not {wrong[0]}.")
-        beyond = [value for value in (*(self.eps or ()), *self.sweep) if value > 1]
-        if beyond:
-            raise InputError(
-                f"eps {beyond[0]:g} is larger than the range of a pixel: images lie in [0, 1], use 0 to 1."
-            )
-        for name in ("attack_steps", "restarts", "batch", "limit"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, not {value}.")
-        if self.minutes is not None and not 0 < self.minutes < math.inf:
-            raise InputError(f"minutes must be above 0, not {self.minutes:g}.")
+        check_eps(*(self.eps or ()))
+        check_eps(*self.sweep, name="sweep")
+        check_amount("attack_step", self.attack_step)
+        check_whole("attack_steps", self.attack_steps, most=MOST_STEPS)
+        for name in ("restarts", "batch", "limit"):
+            check_whole(name, getattr(self, name))
+        check_amount("minutes", self.minutes, zero=False, most=MOST)
+        check_seed(self.seed)
 
     def named_attacks(self) -> tuple[str, ...]:
         """The single attacks, each once, in the order in which they are run."""

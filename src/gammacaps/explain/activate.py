@@ -13,6 +13,7 @@ from gammacaps.attacks import frozen
 from gammacaps.errors import InputError, check_choice
 from gammacaps.explain.fast import fast_steps
 from gammacaps.models import CapsuleModel
+from gammacaps.options import check_seed
 
 # Images that a GPU moves together unless told: enough to keep it busy in about a gigabyte.
 AT_ONCE = 240
@@ -222,5 +223,4 @@ def _check_numbers(starts: int, steps: int, step: float, penalty: float, best: i
         raise InputError(f"The step must be above 0, not {step}.")
     if not 0 <= penalty < math.inf:
         raise InputError(f"The penalty must be 0 or more, not {penalty}.")
-    if seed < 0:
-        raise InputError(f"The seed must be 0 or more, not {seed}.")
+    check_seed(seed)

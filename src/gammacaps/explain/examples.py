@@ -13,6 +13,7 @@ from gammacaps.errors import InputError
 from gammacaps.explain.activate import Generated, check_capsules
 from gammacaps.explain.maps import BATCH, activations_in_batches, named
 from gammacaps.explain.pictures import Row, figure_png, grid_png, heat_figure, plain
+from gammacaps.options import check_tau
 
 ROWS = 32  # capsules in a picture, at most
 ALIKE = 0.5  # correlation from which two images show the same feature
@@ -153,8 +154,7 @@ def classes_served(
     """How long each capsule is for the images of each class, how often it is active, and which classes stand out."""
     network, index, _ = check_capsules(model, layer)
     check_images(images, labels, network.config.classes)
-    if not 0 <= tau < 1:
-        raise InputError(f"tau, above which a capsule is active, must be at least 0 and below 1, not {tau}.")
+    check_tau(tau)
     found = torch.cat(list(activations_in_batches(network, index, images, batch)))  # M n
     classes = labels.unique().tolist()
     own = [found[labels.cpu() == k].double() for k in classes]

@@ -14,6 +14,7 @@ from gammacaps.explain.activate import check_capsules
 from gammacaps.explain.pictures import figure_png, heat_figure, plain
 from gammacaps.metrics import d_score
 from gammacaps.models import CapsuleModel, MatrixCapsNet
+from gammacaps.options import check_seed, check_whole
 
 UNITS = ("capsule", "capsule type")
 BATCH = 100  # images a pass: the couplings of matrix capsules take 4 MB an image
@@ -207,9 +208,11 @@ def activation_map(
         seed: of the choice of images.
     """
     check_images(images, labels)
+    check_whole("count", count)
+    check_seed(seed)
     own = (labels == label).nonzero().squeeze(1).cpu()
-    if count < 1 or len(own) == 0:
-        raise InputError(f"An activation map needs images: there are {len(own)} of class {label}, and {count} asked.")
+    if len(own) == 0:
+        raise InputError(f"An activation map needs images of class {label}, and there are none: give some.")
     generator = torch.Generator().manual_seed(seed)
     shuffled = torch.randperm(len(images), generator=generator)[:count]
     alone = own[torch.randperm(len(own), generator=generator)[:count]]

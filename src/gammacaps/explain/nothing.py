@@ -10,10 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gammacaps.data import check_images
-from gammacaps.errors import InputError
 from gammacaps.explain.maps import BATCH, in_batches, named
 from gammacaps.explain.pictures import figure_png, heat_figure, plain
 from gammacaps.models import CNN, Model
+from gammacaps.options import check_seed, check_whole
 
 NOISE = ("uniform noise", "Gaussian noise", "salt and pepper")
 BLANK = {"black": 0.0, "grey": 0.5, "white": 1.0}
@@ -88,8 +88,8 @@ def none_of_the_above(
         count: images of each kind of noise. A blank image is one.
         class_names: what the classes are called; their numbers unless told.
     """
-    if count < 1 or seed < 0:
-        raise InputError(f"Noise needs at least 1 image and a seed of 0 or more, not {count} and {seed}.")
+    check_whole("count", count)
+    check_seed(seed)
     images = images_of_nothing(model.config.image_shape, count, seed)
     if others is not None:
         check_images(others, where="The other images")

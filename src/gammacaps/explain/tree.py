@@ -16,6 +16,7 @@ from gammacaps.metrics import t_score
 from gammacaps.models import CapsuleModel, MatrixCapsNet, Parse
 from gammacaps.nn import MatrixCapsules, RoutedCapsules
 from gammacaps.nn.matrix import MatrixLayer
+from gammacaps.options import check_tau
 
 # Up to so many parents a node above the primary layer keeps its couplings to all of them.
 FEW_PARENTS = 64
@@ -288,8 +289,7 @@ def _check(
             "use a network with scale_over='capsule'."
         )
     check_images(images)
-    if not 0 <= tau < 1:
-        raise InputError(f"tau, above which a capsule is active, must be at least 0 and under 1, not {tau}.")
+    check_tau(tau)
     classes = model.config.classes
     names = tuple(map(str, range(classes))) if class_names is None else tuple(class_names)
     if len(names) != classes:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from gammacaps.errors import InputError
+from gammacaps.options import check_whole
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,6 @@ class ExploreConfig:
     """cpu, auto, cuda, cuda:1 and so on."""
 
     def __post_init__(self) -> None:
-        if self.port is not None and not 0 <= self.port < 65536:
-            raise InputError(f"A port is a number from 0 to 65535, not {self.port}.")
+        check_whole("port", self.port, least=0, most=65535)
         if not self.host:
             raise InputError("The host must not be empty: use 127.0.0.1 for this machine alone.")

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gammacaps.errors import InputError
+from gammacaps.options import check_seed, check_whole
 
 
 class Useful(NamedTuple):
@@ -80,6 +81,8 @@ def chance_level(
 
     The rho of a sample is never below 0, and above 0 by luck; a capsule that knows nothing stays under this.
     """
+    check_whole("shuffles", shuffles)
+    check_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     orders = [torch.randperm(len(labels), generator=generator).to(labels.device) for _ in range(shuffles)]
     reached = torch.stack([usefulness(active, labels[order], classes).value for order in orders])  # shuffles I

@@ -5,6 +5,10 @@ from typing import Any
 from torch import Tensor
 
 from gammacaps.errors import InputError
+from gammacaps.options import MOST, check_whole
+
+# More would be built, or routed, without an end in sight.
+MOST_LAYERS, MOST_ITERATIONS = 100, 100
 
 
 def check_input(images: Tensor, image_shape: tuple[int, int, int]) -> None:
@@ -23,8 +27,11 @@ def check_counts(config: Any) -> None:
     """Every number of a configuration must be positive, and there must be at least 2 capsules to choose from."""
     for name, value in vars(config).items():
         numbers = value if isinstance(value, tuple) else (value,)
-        if any(isinstance(n, int) and not isinstance(n, bool) and n < 1 for n in numbers):
-            raise InputError(f"{name} must be at least 1, not {value}.")
+        if len(numbers) > MOST_LAYERS:
+            raise InputError(f"{name} names {len(numbers):,} layers: use at most {MOST_LAYERS}.")
+        for number in numbers:
+            if isinstance(number, int) and not isinstance(number, bool):
+                check_whole(name, number, most=MOST_ITERATIONS if name == "iterations" else MOST)
     if config.classes < 2:
         raise InputError(
             f"A network needs at least 2 classes, not {config.classes}: use two class capsules even for a "

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from gammacaps.errors import InputError
-from gammacaps.files import write_whole
+from gammacaps.files import check_can_write, write_whole
 from gammacaps.models.presets import Model
 
 ENDINGS = (".onnx", ".pt2")
@@ -26,6 +26,7 @@ def export(model: Model, path: str | Path) -> None:
     path = Path(path)
     if path.suffix not in ENDINGS:
         raise InputError(f"{path} ends neither in {' nor in '.join(ENDINGS)}: choose one of these by its ending.")
+    check_can_write(path.parent, (path.name,))
     program = exported(model)
     if path.suffix == ".onnx":
         content = _onnx(program, model)

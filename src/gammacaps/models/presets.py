@@ -3,6 +3,10 @@
 import dataclasses
 from typing import Any, TypeAlias, get_args, get_origin
 
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gammacaps.environment import free_memory
 from gammacaps.errors import InputError, check_choice
 from gammacaps.models.cnn import CNN, CNNConfig
 from gammacaps.models.gamma import GammaCapsConfig, GammaCapsNet
@@ -54,7 +58,20 @@ def to_config(model: Model) -> dict[str, Any]:
 
 
 def from_config(values: dict[str, Any]) -> Model:
-    """The network (with new weights) that `to_config` described."""
+    """The network (with new weights) that `to_config` described; refused if it would not fit into memory."""
+    network, config = _configured(values)
+    check_memory(_outline(network, config))
+    model: Model = network(config)
+    return model
+
+
+def shapes_of(values: dict[str, Any]) -> dict[str, torch.Size]:
+    """The names and shapes of that network's weights, in no time and without memory for them."""
+    return {name: tensor.shape for name, tensor in _outline(*_configured(values)).state_dict().items()}
+
+
+def _configured(values: dict[str, Any]) -> tuple[type[Any], Any]:
+    """The class of a network, and its configuration with every value checked."""
     fields = dict(values)
     architecture = fields.pop("architecture", None)
     check_choice("architecture", architecture, ARCHITECTURES)
@@ -62,8 +79,39 @@ def from_config(values: dict[str, Any]) -> Model:
     known = {field.name: field.type for field in dataclasses.fields(config)}
     for name in fields:
         check_choice(f"field of a {architecture} network's configuration", name, known)
-    model: Model = network(config(**{name: _checked(name, value, known[name]) for name, value in fields.items()}))
+    return network, config(**{name: _checked(name, value, known[name]) for name, value in fields.items()})
+
+
+class _Unfilled(TorchFunctionMode):
+    """Leaves tensors without initial values: those on the meta device have none, and torch takes seconds to see it."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
+
+
+def _outline(network: type[Any], config: Any) -> Model:
+    """The network with the shapes of its weights alone."""
+    try:
+        with torch.device("meta"), _Unfilled():
+            model: Model = network(config)
+    except (RuntimeError, OverflowError, TypeError) as error:  # by which torch says that it can't count so far
+        raise InputError(f"This network has too many weights to count ({error!s:.80}): use a smaller one.") from None
     return model
+
+
+def check_memory(model: Model, copies: int = 1, what: str = "takes") -> None:
+    """Refuses a network of whose size so many copies do not fit into the machine's free memory."""
+    tensors, free = [*model.parameters(), *model.buffers()], free_memory()
+    needed = copies * sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    if free is not None and needed > free:
+        count = sum(parameter.numel() for parameter in model.parameters())
+        raise InputError(
+            f"This network has {count:,} parameters and {what} {needed / 1e9:,.1f} GB, but {free / 1e9:,.1f} GB of "
+            "memory are free: use a smaller one."
+        )
 
 
 def _checked(name: str, value: Any, kind: Any) -> Any:

@@ -95,17 +95,24 @@ class MatrixCapsules(nn.Module):
             )
         self.vote_and_route = vote_and_route  # replaced by its compiled self where that is wanted
         self.types, self.iterations = types, iterations
+        count = height * width * lower_types
         if kernel is None:
             self.grid = (1, 1)
-            fields = torch.arange(height * width * lower_types).unsqueeze(0)  # 1 K
+            seen = count
         else:
             self.grid = ((height - kernel) // stride + 1, (width - kernel) // stride + 1)
-            fields = receptive_fields(height, width, lower_types, kernel, stride)  # L K
+            seen = kernel**2 * lower_types
         self.shared = kernel is None
+        if torch.get_default_device().type == "meta":  # only shapes are asked for, and torch works slowly for them
+            fields = torch.empty(self.grid[0] * self.grid[1], seen, dtype=torch.int64)
+            parents, at = torch.empty(count, dtype=torch.int64), torch.empty(count, 16, dtype=torch.float64)
+        else:
+            one = torch.arange(count).unsqueeze(0)  # 1 K
+            fields = one if kernel is None else receptive_fields(height, width, lower_types, kernel, stride)  # L K
+            parents, at = parents_of(fields, count, types), places(height, width, lower_types)
         self.register_buffer("fields", fields, persistent=False)
-        parents = parents_of(fields, height * width * lower_types, types)
         self.register_buffer("parents", parents, persistent=False)
-        self.register_buffer("places", places(height, width, lower_types), persistent=False)
+        self.register_buffer("places", at, persistent=False)
         self.weight = nn.Parameter(torch.empty(lower_types * (1 if kernel is None else kernel**2), types, 4, 4))
         nn.init.trunc_normal_(self.weight, std=1.0, a=-2.0, b=2.0)
         self.beta_v = nn.Parameter(torch.empty(types))

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gammacaps.errors import InputError, check_choice
+from gammacaps.errors import check_choice
 from gammacaps.evaluation.config import ATTACKS, SUITES
+from gammacaps.options import check_whole
 
 Part = Literal[
     "table1",
@@ -57,9 +58,7 @@ class ReproduceConfig:
         for attack in self.suite:
             check_choice("attack or suite", attack, (*SUITES, *ATTACKS))
         for name in ("steps", "evaluate_images"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, not {value}.")
+            check_whole(name, getattr(self, name))
 
     @property
     def results_folder(self) -> Path:

@@ -14,6 +14,7 @@ from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.store import identity
+from gammacaps.files import check_can_write, told
 from gammacaps.models import load
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table
@@ -36,6 +37,10 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
         print(cost_table(runs, {run.name for run in runs if finished(run, options)}, quick=options.quick))
         return
     pick_device(options.device)
+    for folder in (options.results_folder, options.work_folder) if not options.page else ():
+        with told(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        check_can_write(folder)
     for place, planned in enumerate(runs, start=1) if not options.page else ():
         if finished(planned, options):
             _say(f"{place}/{len(runs)} {planned.name}: done before.")

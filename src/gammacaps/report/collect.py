@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -101,6 +101,10 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         of.load_data(split, config.data, data_dir=config.data_dir, trust=config.trust) for split in ("train", "test")
     )
     _check_fit(model, test)
+    # All that is named is loaded before minutes of work.
+    others = _others(model, config)
+    beside_it = None if config.beside is None or not shows_capsules(model) else _other(model, config.beside)
+    results, audit = of_data(of.results(), test, run / RESULTS), of_data(of.audit(), test, run / AUDIT)
     images, labels = balanced(test, config.images)
     names = test.class_names
     starts, steps = ON_CPU if device.type == "cpu" else ON_GPU
@@ -111,11 +115,11 @@ def collect(run: Path, config: ReportConfig) -> Collected:
     activation = means = served = couplings = reconstruction = most = None
     pairs: list[Pair] = []
     routing: list[ParseTree] = []
-    if isinstance(model, CapsuleModel) and not depends_on_neighbours(model):
+    if shows_capsules(model):
         for layer in model.layers[1:]:
             capsules[layer], totals[layer] = _generated(model, layer, images, made, config)
-        if config.beside is not None:
-            beside = _generated(_other(model, config.beside), "class", images, made, config)[0]
+        if beside_it is not None:
+            beside = _generated(beside_it, "class", images, made, config)[0]
         _say("Taking test images apart ...")
         pairs = _pairs(model, test, of.config, config)
         if pairs:
@@ -136,10 +140,8 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         first = torch.stack([images[labels == k][0] for k in present])
         generated = [capsules["class"][k].generated for k in present]
         reconstruction = reconstruct(model, first, torch.tensor(present), generated=generated, class_names=names)
-    results, audit = of_data(of.results(), test, run / RESULTS), of_data(of.audit(), test, run / AUDIT)
     confusion = confusion_map(results["confusion"], results["class_names"]) if results else None
     _say("Looking at what it makes of noise ...")
-    others = _others(model, config)
     nothing = none_of_the_above(model, others, class_names=names, seed=config.seed)
     return Collected(
         run=run,
@@ -173,7 +175,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
 def _other(model: CapsuleModel, name: str) -> CapsuleModel:
     """The network that is shown beside, if it can be."""
     other = load(name, device=next(model.parameters()).device)
-    if not isinstance(other, CapsuleModel) or depends_on_neighbours(other):
+    if not shows_capsules(other):
         raise InputError(f"{name} has no capsules that can be shown: name another network with --beside.")
     mine, its = ((each.config.image_shape, each.config.classes) for each in (model, other))
     if mine != its:
@@ -182,6 +184,11 @@ def _other(model: CapsuleModel, name: str) -> CapsuleModel:
             f"{mine[1]}: name one like it with --beside."
         )
     return other
+
+
+def shows_capsules(model: Model) -> TypeGuard[CapsuleModel]:
+    """Whether a network has capsules that can be shown image by image."""
+    return isinstance(model, CapsuleModel) and not depends_on_neighbours(model)
 
 
 def depends_on_neighbours(model: Model) -> bool:

@@ -1,9 +1,8 @@
 """What a report, or an explanation, is told. Free of torch, so that help is instant."""
 
-import math
 from dataclasses import dataclass
 
-from gammacaps.errors import InputError
+from gammacaps.options import MOST_STEPS, check_amount, check_eps, check_seed, check_tau, check_whole
 
 
 @dataclass(frozen=True)
@@ -44,17 +43,13 @@ class ReportConfig:
     """auto, cpu, cuda, cuda:1 and so on."""
 
     def __post_init__(self) -> None:
-        for name in ("starts", "steps", "capsules", "images"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, not {value}.")
-        for name in ("trees", "seed"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} must be 0 or more, not {getattr(self, name)}.")
+        for name in ("starts", "steps"):
+            check_whole(name, getattr(self, name), most=MOST_STEPS)
+        for name in ("capsules", "images"):
+            check_whole(name, getattr(self, name))
+        check_whole("trees", self.trees, least=0)
         for name in ("class_penalty", "hidden_penalty"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} must be 0 or more, not {getattr(self, name)}.")
-        if self.eps is not None and not 0 <= self.eps <= 1:
-            raise InputError(f"eps must be from 0 to 1, the range of a pixel, not {self.eps}.")
-        if not 0 <= self.tau < 1:
-            raise InputError(f"tau must be at least 0 and below 1, not {self.tau}.")
+            check_amount(name, getattr(self, name))
+        check_eps(*(() if self.eps is None else (self.eps,)))
+        check_tau(self.tau)
+        check_seed(self.seed)

@@ -26,7 +26,7 @@ NAMES = re.compile(
 def report_run(run: Path, config: ReportConfig) -> Path:
     """Looks into a run and writes its report.html; the page's path."""
     found = collect(run, config)
-    write_whole(run / PAGE, render(report_of(found)).encode())
+    write_whole(run / PAGE, render(report_of(found)).encode(errors="backslashreplace"))  # names of files
     return run / PAGE
 
 
@@ -81,7 +81,7 @@ def files_of(found: Collected) -> dict[str, Any]:
         }
     for place, pair in enumerate(found.pairs, start=1):
         drawing = draw_pair(pair.clean, pair.attacked, pictures=tree_pictures(found, pair.clean))
-        files[f"tree-{place}.svg"] = drawing.encode()
+        files[f"tree-{place}.svg"] = drawing.encode(errors="backslashreplace")
         files[f"tree-{place}.json"] = {
             "image": pair.place,
             "label": pair.label,
@@ -92,7 +92,7 @@ def files_of(found: Collected) -> dict[str, Any]:
         }
     if found.routing:
         pictures = tree_pictures(found, found.routing[-1])
-        files["routing.svg"] = draw_routing(found.routing, pictures=pictures).encode()
+        files["routing.svg"] = draw_routing(found.routing, pictures=pictures).encode(errors="backslashreplace")
         files["routing.json"] = [tree.to_json() for tree in found.routing]
     maps = {
         "strongest": found.strongest,

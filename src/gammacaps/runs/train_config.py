@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from gammacaps.errors import InputError, check_choice
 from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, RoutingRule, Schedule
+from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,10 @@ class TrainConfig:
     batch: int = 128
     """Images a step, over all processes together."""
     accumulate: int = 1
-    """Parts that each process splits its images of a step into, one after the other: less memory, the same result."""
+    """Parts that each process splits its images of a step into, one after the other: less memory. A step is the same
+    but for the order of its sums; under attack that rounding grows, and long runs end at other weights."""
     recompute_encoder: bool = False
-    """Compute the encoder again for the gradient instead of keeping it: less memory, more time, the same result."""
+    """Compute the encoder again for the gradient instead of keeping it: less memory, more time, the same weights."""
     lr: float = 3e-3
     """Adam's learning rate; the paper's is 0.001, constant."""
     schedule: Schedule = "cosine"
@@ -89,25 +91,24 @@ class TrainConfig:
     """Also write scalars and pictures for TensorBoard (pip install 'gammacaps[tensorboard]')."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            _check(name, not isinstance(value, float) or math.isfinite(value), "finite", self)
-        for name in ("attack_steps", "batch", "accumulate", "log_every", "checkpoint_every"):
-            _check(name, getattr(self, name) >= 1, "at least 1", self)
-        for name in ("eps", "attack_step", "trades", "reconstruction", "shift"):
-            _check(name, getattr(self, name) >= 0, "0 or more", self)
-        for name in ("steps", "epochs", "minutes", "size"):
-            value = getattr(self, name)
-            _check(name, value is None or value > 0, "more than 0", self)
-        _check("eps", self.eps <= 1, "at most 1, the range of a pixel", self)
+        for name in ("batch", "accumulate", "log_every", "checkpoint_every", "steps", "size"):
+            check_whole(name, getattr(self, name))
+        check_whole("attack_steps", self.attack_steps, most=MOST_STEPS)
+        check_whole("shift", self.shift, least=0)
+        for name in ("attack_step", "trades", "reconstruction"):
+            check_amount(name, getattr(self, name))
+        for name in ("epochs", "minutes"):
+            check_amount(name, getattr(self, name), zero=False, most=MOST)
+        check_eps(self.eps)
         if self.routing != "sda" and self.preset not in VECTOR_PRESETS:
             several = ", ".join(VECTOR_PRESETS)
             raise InputError(f"routing {self.routing} is for the presets {several}, not {self.preset}: leave it out.")
         if self.loss == "ce-log" and self.preset == "cnn":
             raise InputError("loss ce-log is for capsules; a cnn learns from cross-entropy anyway: leave it out.")
-        _check("lr", self.lr > 0, "more than 0", self)
+        check_amount("lr", self.lr, zero=False)
         _check("eps_ramp", 0 <= self.eps_ramp <= 1, "from 0 to 1", self)
         _check("ema", 0 <= self.ema < 1, "from 0 to less than 1", self)
-        _check("seed", 0 <= self.seed < 2**31, "from 0 to 2147483647", self)
+        check_seed(self.seed)
         model_changes(self)
 
     def falls_short(self) -> str:

@@ -1,4 +1,4 @@
-"""Other ways to run a network in training, to the same result: EM routing compiled, the encoder computed twice."""
+"""Other ways to run a network in training: EM routing compiled (other rounding), the encoder computed twice (none)."""
 
 import functools
 

@@ -48,7 +48,7 @@ from gammacaps.training.step import Objective, take_step
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop (Ctrl-C, SIGTERM or SIGHUP) and saved its state."""
+    """Training was asked to stop (a signal, or a reader of its output that went away) and saved its state."""
 
 
 class Finished(InputError):
@@ -219,7 +219,8 @@ def _learn(
                 losses, accuracy, attacked = take_step(config, learner, images, labels, done, sharing)
                 learner.step += 1
                 # One clock for all processes, or each would follow a schedule of its own.
-                learner.seconds, stop = processes.most(before + time.monotonic() - started, len(asked_to_stop))
+                asked = len(asked_to_stop) + progress.unread
+                learner.seconds, stop = processes.most(before + time.monotonic() - started, asked)
                 progress.step()
                 last = _progress(learner, total, limit) >= 1 or stop > 0 or learner.step == until
                 log, save = (last or learner.step % every == 0 for every in (config.log_every, config.checkpoint_every))
@@ -246,8 +247,9 @@ def _learn(
                     if board is not None:
                         add_pictures(board, learner, images[:8], attacked[:8], labels[:8])
                 if stop and _progress(learner, total, limit) < 1:
+                    why = ", since its output can't be written any more" if progress.unread else ""
                     raise Interrupted(
-                        f"Stopped at step {learner.step}, and saved; go on with: gammacaps train --resume {folder}"
+                        f"Stopped at step {learner.step}{why}, and saved; go on with: gammacaps train --resume {folder}"
                     )
         finally:
             progress.close()

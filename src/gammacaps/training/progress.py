@@ -1,7 +1,9 @@
 """What a person or a program sees while a network trains."""
 
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from tqdm import tqdm
@@ -15,28 +17,40 @@ class Progress:
     ) -> None:
         self.total, self.seconds, self.as_json = total, seconds, as_json
         self.printed = 0.0
+        self.unread = False  # training is then asked to stop, as by Ctrl-C
         self.bar = None
         if bar and not as_json and sys.stderr.isatty():
             self.bar = tqdm(total=total, initial=start, unit="step", dynamic_ncols=True)
 
     def step(self) -> None:
         if self.bar is not None:
-            self.bar.update()
+            with self._read():
+                self.bar.update()
 
     def metrics(self, row: dict[str, Any]) -> None:
         """Shows a line of metrics."""
-        if self.as_json:
-            print(json.dumps(row), flush=True)
-        elif self.bar is not None:
-            self.bar.set_postfix_str(f"{_words(row)}{_left(self._remaining(row))}")
-        elif row["seconds"] - self.printed >= 5 or row["step"] == self.total:
-            self.printed = row["seconds"]
-            of = f"/{self.total}" if self.total else ""
-            print(f"step {row['step']}{of}  {_words(row)}{_left(self._remaining(row))}", file=sys.stderr, flush=True)
+        with self._read():
+            if self.as_json:
+                print(json.dumps(row), flush=True)
+            elif self.bar is not None:
+                self.bar.set_postfix_str(f"{_words(row)}{_left(self._remaining(row))}")
+            elif row["seconds"] - self.printed >= 5 or row["step"] == self.total:
+                self.printed = row["seconds"]
+                words = f"step {row['step']}{f'/{self.total}' if self.total else ''}  {_words(row)}"
+                print(f"{words}{_left(self._remaining(row))}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self.bar is not None:
-            self.bar.close()
+            with self._read():
+                self.bar.close()
+
+    @contextlib.contextmanager
+    def _read(self) -> Iterator[None]:
+        """Notes whether what is shown can be: not where its reader has gone, or a disk is full."""
+        try:
+            yield
+        except OSError:
+            self.unread = True
 
     def _remaining(self, row: dict[str, Any]) -> float | None:
         """Seconds left, by whichever limit comes first."""

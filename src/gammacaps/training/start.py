@@ -9,8 +9,10 @@ from torch import Tensor, nn
 
 from gammacaps.data import DataSet, StoredSet, open_set
 from gammacaps.data.fingerprint import fingerprint
+from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.models import Model, create
+from gammacaps.models.presets import check_memory
 from gammacaps.names import VECTOR_PRESETS
 from gammacaps.processes import Processes
 from gammacaps.runs.config import DataFacts
@@ -92,6 +94,8 @@ def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:
     if config.shift >= side:
         raise InputError(f"A shift of {config.shift} moves images of {side} pixels out of sight: give fewer.")
     model = create(config.preset, **{**fitting, **routing, **changes})
+    if pick_device(config.device).type == "cpu":  # gradients, Adam's two moments and the running mean
+        check_memory(model, copies=3 + (config.ema > 0), what="needs for training another")
     if config.standardize:
         standardize_first(model, data)
     return model

@@ -1,0 +1,77 @@
+"""Checks of the numbers that a user gives, one for each kind. Free of torch, so that help is instant."""
+
+import math
+import operator
+from numbers import Real
+from typing import Any
+
+from gammacaps.errors import InputError
+
+MOST = 2**31 - 1  # of anything that is counted
+MOST_STEPS = 10_000  # of an attack, or of generating an image: more would seem endless
+
+
+def check_whole(name: str, value: Any, *, least: int = 1, most: int = MOST) -> None:
+    """A whole number from `least` to `most`; None, where nothing was given, passes."""
+    if value is None:
+        return
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        whole = None
+    if whole is None or isinstance(value, bool):
+        _refuse(name, "a whole number", value)
+    elif whole < least:
+        _refuse(name, "0 or more" if least == 0 else f"at least {least}", whole)
+    elif whole > most:
+        _refuse(name, f"at most {most:,}", whole)
+
+
+def check_amount(name: str, value: Any, *, zero: bool = True, most: float = math.inf) -> None:
+    """A finite number of 0 or more (without `zero`: more than 0), at most `most`; None passes."""
+    if value is None:
+        return
+    number = _number(value)
+    if not 0 <= number < math.inf or (number == 0 and not zero):
+        _refuse(name, "0 or more" if zero else "more than 0", value)
+    elif number > most:
+        _refuse(name, f"at most {most:,}", value)
+
+
+def check_seed(seed: Any) -> None:
+    """A seed that all generators of random numbers take."""
+    try:
+        check_whole("seed", math.nan if seed is None else seed, least=0)
+    except InputError:
+        _refuse("seed", f"from 0 to {MOST}", seed)
+
+
+def check_eps(*radii: Any, name: str = "eps") -> None:
+    """Radii of an attack in L-inf, within the range of a pixel."""
+    for eps in radii:
+        check_amount(name, eps)
+        if eps is None or eps > 1:
+            _refuse(name, "at most 1, the range of a pixel", eps)
+
+
+def check_tau(*thresholds: Any) -> None:
+    """Lengths above which a capsule is active."""
+    for tau in thresholds:
+        if not 0 <= _number(tau) < 1:
+            _refuse("tau", "from 0 to below 1, as lengths are", tau)
+
+
+def _number(value: Any) -> float:
+    """The value; NaN, which lies in no range, for what is no number."""
+    if type(value) is bool or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _refuse(name: str, must: str, value: Any) -> None:
+    # Python refuses to write out a whole number of some thousand digits.
+    huge = isinstance(value, int) and abs(value) >= 10**18
+    raise InputError(f"{name} must be {must}, not {'a number of more than 18 digits' if huge else f'{value!r:.60}'}.")
