@@ -207,7 +207,7 @@ def train(options: Train) -> None:
     else:
         run = options.out or Path("runs") / default_name(options.train)
         if options.config is not None and "data" not in options.given:
-            refuse_import(options.train.data, str(options.config), trust=options.trust)
+            refuse_import(options.train.data, options.config, trust=options.trust)
         if launch().rank == 0 and (words := options.train.falls_short()):
             print(f"Note: {words}", file=sys.stderr)
         loop.train(options.train, run, overwrite=options.overwrite, as_json=options.json)

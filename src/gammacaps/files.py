@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from gammacaps.errors import InputError
 
@@ -23,27 +23,48 @@ LOCK, NEW, OLD = "lock", "new", "old"  # what is in the hidden folder of `new_fo
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file under a temporary name and renames it, so that a reader never sees half of it."""
+    """Writes a file under a temporary name and renames it, so that a reader never sees half of it.
+
+    What a killed process has left of an earlier attempt at the same file is removed first.
+    """
     with told(path):
-        half = _hidden(path)
-        file = half.open("xb")  # with the permissions that the user's umask leaves
+        _remove_halves(path)
+        half, file = _locked_half(path)
         try:
             with file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            half.replace(path)
+                if os.name == "posix":
+                    half.replace(path)  # while it is locked, or another process might take it for a leftover
+            if os.name != "posix":
+                half.replace(path)  # elsewhere an open file can't be renamed
         except BaseException:
             half.unlink(missing_ok=True)
             raise
 
 
-def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
-    """Deletes what `write_whole` had begun to write of these files when its process was killed."""
-    with told(folder):
-        for name in names:
-            for half in folder.glob(f".{glob.escape(name)}.????????"):
-                half.unlink(missing_ok=True)
+def _locked_half(path: Path) -> tuple[Path, IO[bytes]]:
+    """A hidden file beside `path`, open and locked, with the permissions that the user's umask leaves."""
+    while True:
+        half = _hidden(path)
+        file = half.open("xb")
+        _take(file.fileno(), wait=True)
+        if half.exists():
+            return half, file
+        file.close()  # another process took it for a leftover before it was locked
+
+
+def _remove_halves(path: Path) -> None:
+    """Deletes hidden files that `_locked_half` made for `path` in a process that is dead."""
+    for half in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
+        try:
+            lock = os.open(half, os.O_WRONLY)
+        except OSError:  # another user's, a folder, or gone
+            continue
+        if _take(lock, wait=False):
+            half.unlink(missing_ok=True)
+        os.close(lock)
 
 
 def write_json(path: Path, value: Any) -> None:

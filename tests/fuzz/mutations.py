@@ -44,13 +44,15 @@ def cases(reader: str, count: int = COUNT) -> Iterator[random.Random]:
         yield random.Random(f"{reader} {number}")
 
 
-def answer(read: Callable[[], T], *, seconds: float = SECONDS, memory: int = MEMORY) -> T | None:
+def answer(read: Callable[[], T], *, seconds: float = SECONDS, memory: int | None = MEMORY) -> T | None:
     """What a reader gives, or None where it raises an InputError of one sentence; all else fails the test.
 
-    It must not warn, nor take longer or more memory (of Python and numpy) than told.
+    It must not warn, nor take longer or more memory (of Python and numpy) than told; None leaves the memory unwatched,
+    which is several times as fast.
     """
     found, sentence = None, "A sentence that nobody had to say."
-    tracemalloc.start()
+    if memory is not None:
+        tracemalloc.start()
     began = time.process_time()
     try:
         with warnings.catch_warnings(record=True) as warned:
@@ -59,14 +61,14 @@ def answer(read: Callable[[], T], *, seconds: float = SECONDS, memory: int = MEM
                 found = read()
             except InputError as error:
                 sentence = str(error)
-        took, (_, peak) = time.process_time() - began, tracemalloc.get_traced_memory()
+        took, (_, peak) = time.process_time() - began, tracemalloc.get_traced_memory()  # 0 where it is not traced
     finally:
         tracemalloc.stop()
     assert 10 < len(sentence) < 5000, f"no sentence, or a long one: {sentence[:300]}"
     assert len(sentence.splitlines()) == 1, f"more than one line: {sentence}"
     assert not warned, f"it warns: {warned[0].message}"
     assert took < seconds, f"it takes {took:.1f} s"
-    assert peak < memory, f"it takes {peak / 2**20:.0f} MiB"
+    assert memory is None or peak < memory, f"it takes {peak / 2**20:.0f} MiB"
     return found
 
 

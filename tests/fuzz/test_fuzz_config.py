@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from fuzz.mutations import ODD_VALUES, answer, both_ways, cases, of_bytes, of_json
-from gammacaps.training.config import TrainConfig, read_config_file
+
+from gammacaps.runs.train_config import TrainConfig, read_config_file
 
 CONFIG = {
     "data": "fashion-mini",

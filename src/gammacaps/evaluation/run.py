@@ -14,7 +14,7 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import check_fit, evaluate
 from gammacaps.evaluation.robustness import PAPER_EPS
 from gammacaps.evaluation.store import Store, identity
-from gammacaps.files import write_json
+from gammacaps.files import told, write_json
 from gammacaps.lines import Lines
 from gammacaps.models import Model, load
 from gammacaps.processes import ALONE, Processes, joined, own_device
@@ -86,8 +86,13 @@ def transfer_network(folder: Path, options: dict[str, Any], quiet: bool) -> Mode
             print("Training a small CNN, whose attacked images are tried on the network ...", file=sys.stderr)
         small: dict[str, Any] = {"preset": "cnn", "model": ("filters=[16, 32]", "width=256"), "robust": False}
         training = TrainConfig(steps=250, batch=64, lr=1e-3, **small, **options)
-        folder.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-            train(training, Path(temporary) / "cnn", processes=ALONE)
-            (Path(temporary) / "cnn").rename(folder)
+        with told(folder):
+            folder.parent.mkdir(exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+                train(training, Path(temporary) / "cnn", processes=ALONE)
+                try:
+                    (Path(temporary) / "cnn").rename(folder)
+                except OSError:
+                    if not folder.exists():  # else another process has made the same one in the meantime
+                        raise
     return load(folder)

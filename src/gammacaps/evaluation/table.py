@@ -74,7 +74,7 @@ def title(row: dict[str, Any]) -> str:
 
 def attack_name(row: dict[str, Any]) -> str:
     """As in PGD-40, or PGD on margins x2 with its restarts."""
-    name = f"PGD-{row['steps']}" if row["attack"] == "pgd" else NAMES[row["attack"]]
+    name = f"PGD-{row['steps']}" if row["attack"] == "pgd" else NAMES.get(row["attack"], row["attack"])
     return f"{name} x{row['restarts']}" if row["restarts"] > 1 else name
 
 

@@ -1,10 +1,12 @@
 """Networks on disk: a folder with config.json and model.safetensors. No pickle is ever loaded."""
 
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
@@ -12,7 +14,7 @@ from torch import Tensor, nn
 import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.files import new_folder, read_json, write_json, write_whole
-from gammacaps.models.presets import Model, from_config, to_config
+from gammacaps.models.presets import Model, from_config, shapes_of, to_config
 from gammacaps.models.shipped import stored_at
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -29,13 +31,24 @@ def save(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
 def load(name_or_folder: str | Path, *, device: str | torch.device = "cpu") -> Model:
     """The network of a run's folder or one that is shipped, with its weights, as float32 and in evaluation mode."""
     folder = stored_at(name_or_folder)
-    config = read_config(folder)
-    try:
-        model = from_config(config["model"])
-    except InputError as error:
-        raise InputError(f"{folder / CONFIG}: {error}") from None
-    fit_weights(model, read_tensors(folder / WEIGHTS), folder / WEIGHTS)
+    config, path = read_config(folder)["model"], folder / WEIGHTS
+    with _of(folder / CONFIG):
+        shapes = shapes_of(config)
+    # By the file's header, before anything is built: what does not fit costs no time and no memory.
+    check_shapes(shapes, read_shapes(path), path)
+    with _of(folder / CONFIG):
+        model = from_config(config)
+    fit_weights(model, read_tensors(path), path)
     return model.to(device).eval()
+
+
+@contextlib.contextmanager
+def _of(path: Path) -> Iterator[None]:
+    """Names the file that holds what is wrong."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def write_config(folder: Path, values: dict[str, Any]) -> None:
@@ -66,30 +79,48 @@ def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a safetensors file."""
-    try:
+    with _whole(path):
         return load_file(path)
+
+
+def read_shapes(path: Path) -> dict[str, torch.Size]:
+    """The names and shapes of its tensors, from the header alone."""
+    with _whole(path), safe_open(path, "pt") as file:
+        return {name: torch.Size(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118  no dict
+
+
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError:
         raise InputError(f"There is no file {path}: the run was not saved, or the file was moved.") from None
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} is broken ({error}): restore it or train again.") from None
 
 
-def fit_weights(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
-    """Puts tensors into a module, or says which does not fit."""
-    wanted = module.state_dict()
-    for name, tensor in wanted.items():
-        if name not in tensors:
+def check_shapes(wanted: Mapping[str, torch.Size], given: Mapping[str, torch.Size], path: Path) -> None:
+    """Says which weights of a file do not fit a network."""
+    for name, shape in wanted.items():
+        if name not in given:
             raise InputError(f"{path} lacks the weights {name!r}: they do not fit the network in config.json.")
-        if tensors[name].shape != tensor.shape:
+        if given[name] != shape:
             raise InputError(
-                f"{path}: {name!r} has the shape {tuple(tensors[name].shape)}, but the network in config.json "
-                f"needs {tuple(tensor.shape)}: use the config.json that these weights were saved with."
+                f"{path}: {name!r} has the shape {tuple(given[name])}, but the network in config.json "
+                f"needs {tuple(shape)}: use the config.json that these weights were saved with."
             )
-        if not tensors[name].is_floating_point():
-            raise InputError(f"{path}: {name!r} holds {tensors[name].dtype}, which are no weights: restore the file.")
-        if not torch.isfinite(tensors[name]).all():
-            raise InputError(f"{path}: {name!r} holds a NaN or infinity: the file is broken, restore it.")
-    extra = sorted(set(tensors) - set(wanted))
+    extra = sorted(set(given) - set(wanted))
     if extra:
         raise InputError(f"{path} holds weights that the network in config.json does not have: {', '.join(extra)}.")
+
+
+def fit_weights(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    """Puts tensors into a module, or says which does not fit."""
+    shapes, given = ({name: t.shape for name, t in each.items()} for each in (module.state_dict(), tensors))
+    check_shapes(shapes, given, path)
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
+            raise InputError(f"{path}: {name!r} holds {tensor.dtype}, which are no weights: restore the file.")
+        if not torch.isfinite(tensor).all():
+            raise InputError(f"{path}: {name!r} holds a NaN or infinity: the file is broken, restore it.")
     module.load_state_dict(tensors)

@@ -2,19 +2,61 @@
 
 import io
 import json
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from gammacaps.data.archive import open_arrays
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import ATTACKS
 from gammacaps.files import read_json, write_whole
+from gammacaps.runs.plain import Misfit, read_as
+from gammacaps.runs.results import AttackRow, CheckRow, Figures, WorstRow
 
 FORMAT = 2
 FACTS = "facts.json"  # beside the runs' files: what hangs on no run
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorstOfSuite(WorstRow):
+    """A worst case with the attacks that ran, those that were asked for, and how many images of each class."""
+
+    attacks: tuple[str, ...]
+    classes: tuple[int, ...]
+    suite: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordFile:
+    """All of a run's JSON file."""
+
+    format: Literal[2]
+    name: str
+    data: str
+    rule: str
+    kind: str
+    quick: bool
+    steps: int
+    total: int
+    seed: int
+    train: dict[str, Any]
+    model: dict[str, Any]
+    train_seconds: float
+    machine: dict[str, Any]
+    commit: str | None
+    measure_seconds: float
+    results: Figures
+    worst: tuple[WorstOfSuite, ...]
+    checks: tuple[CheckRow, ...]
+    skipped: tuple[str, ...] = ()
+    authors: tuple[AttackRow, ...] = ()
+    tenth: tuple[AttackRow, ...] = ()
+    filters: dict[str, Any] = field(default_factory=dict)
+    nothing: dict[str, Any] = field(default_factory=dict)
+    map: dict[str, Any] = field(default_factory=dict)
+    generated: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,16 +129,19 @@ def write_record(path: Path, figures: dict[str, Any], arrays: dict[str, np.ndarr
 
 def read_record(path: Path) -> Record:
     figures = read_json(path)
-    if not isinstance(figures, dict) or figures.get("format") != FORMAT or "results" not in figures:
-        raise InputError(f"{path} holds no figures of a run that this version knows: delete it, and it is made anew.")
+    try:
+        read_as(RecordFile, figures)
+    except Misfit as error:
+        raise InputError(
+            f"{path} holds no figures of a run that this version knows ({error}): delete it, and it is made anew."
+        ) from None
     beside = path.with_suffix(".npz")
     try:
-        with np.load(io.BytesIO(beside.read_bytes()), allow_pickle=False) as file:
-            return Record(figures, dict(file))
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        with open_arrays(beside) as arrays:
+            return Record(figures, {name: arrays.read(name) for name in arrays})
+    except InputError:
         raise InputError(
-            f"{beside} is missing or broken ({type(error).__name__}): delete {path.name} beside it, and both are made "
-            "anew."
+            f"{beside} is missing or broken: delete {path.name} beside it, and both are made anew."
         ) from None
 
 

@@ -1,6 +1,7 @@
 """Plain values, as JSON has them, checked against a dataclass: what a file holds is of its kind, or one sentence."""
 
 import dataclasses
+import functools
 import math
 import types
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -68,7 +69,7 @@ def _listed(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
 def _fields(kind: Any, value: Any, where: str) -> Any:
     if not isinstance(value, dict):
         raise _misfit(where, "a table", value)
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     fields = {field.metadata.get("name", field.name): field for field in dataclasses.fields(kind)}
     unknown = [name for name in value if name not in fields]
     if unknown:
@@ -80,6 +81,11 @@ def _fields(kind: Any, value: Any, where: str) -> Any:
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise Misfit(f"{where}.{name} is missing".lstrip("."))
     return kind(**given)
+
+
+@functools.lru_cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _single(kind: Any, value: Any, where: str) -> Any:

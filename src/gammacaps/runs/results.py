@@ -100,8 +100,8 @@ class DScoresByClass(DScores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Results:
-    """All of results.json."""
+class Figures:
+    """What an evaluation found, less what the reproduction's records say elsewhere."""
 
     format: Literal[2]
     run: str = ""
@@ -112,9 +112,6 @@ class Results:
     class_names: tuple[str, ...]
     clean: Share
     attacks: tuple[AttackRow, ...]
-    worst: tuple[WorstRow, ...]
-    sweep: tuple[AttackRow, ...]
-    skipped: tuple[str, ...]
     complete: bool
     checks: tuple[CheckRow, ...] = ()
     verdict: Literal["pass", "warn", "fail", "skip"] | None = None
@@ -136,3 +133,12 @@ class Results:
                 raise Misfit(f"T and D are by class of {len(scores.by_class)} classes, and there are {classes}")
         if (self.T is None) != (self.D is None):
             raise Misfit("T and D go together, and one of them is missing")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results(Figures):
+    """All of results.json."""
+
+    worst: tuple[WorstRow, ...]
+    sweep: tuple[AttackRow, ...]
+    skipped: tuple[str, ...]

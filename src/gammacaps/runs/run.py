@@ -12,6 +12,7 @@ from gammacaps.errors import InputError
 from gammacaps.files import read_json
 from gammacaps.models import Model, load
 from gammacaps.models.shipped import stored_at
+from gammacaps.models.stored import CONFIG
 from gammacaps.runs.audits import Audit
 from gammacaps.runs.config import RunConfig, run_config
 from gammacaps.runs.metrics import read_metrics
@@ -60,7 +61,7 @@ class Run:
             return asked
         if self.names_data is None:
             raise InputError(f"{self.folder} does not say what it was trained on: name a data set with --data.")
-        refuse_import(self.names_data, str(self.folder / "config.json"), trust=trust)
+        refuse_import(self.names_data, self.folder / CONFIG, trust=trust)
         return self.names_data
 
     @property
@@ -127,13 +128,11 @@ class Run:
         return dict(figures)
 
 
-def refuse_import(name: str, where: str, *, trust: bool) -> None:
+def refuse_import(name: str, where: Path, *, trust: bool, can_name: bool = True) -> None:
     """Refuses to import a Dataset that a file names and the user did not, since its module's code would run."""
     if not trust and is_imported(name):
-        raise InputError(
-            f"{where} names the data {name}, a Dataset whose code would run: if you trust it, name it yourself with "
-            f"--data {name}, or add --trust."
-        )
+        way = f"name it yourself with --data {name}, or add --trust" if can_name else "add --trust"
+        raise InputError(f"{where} names the data {name}, a Dataset whose code would run: if you trust it, {way}.")
 
 
 def common_radius(runs: Sequence[Run]) -> float:

@@ -1,6 +1,5 @@
 """What a training run is told: every choice, with its default. Free of torch, so that help is instant."""
 
-import json
 import math
 import tomllib
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gammacaps.errors import InputError, check_choice
+from gammacaps.files import check_plain, parse_json
 from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, RoutingRule, Schedule
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 
@@ -140,8 +140,8 @@ def model_changes(config: TrainConfig) -> dict[str, Any]:
         if not equals or not name:
             raise InputError(f"A change to the preset is written NAME=VALUE, such as hidden=[64], not {pair!r}.")
         try:
-            changes[name] = json.loads(value)
-        except json.JSONDecodeError:
+            changes[name] = parse_json(value)
+        except ValueError:
             changes[name] = value
     return changes
 
@@ -149,11 +149,14 @@ def model_changes(config: TrainConfig) -> dict[str, Any]:
 def read_config_file(path: Path) -> TrainConfig:
     """The configuration in a .json or .toml file: its fields, or those under "train" in a run's config.json."""
     try:
-        text = path.read_text(encoding="utf-8")
-        values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        text = path.read_bytes().decode("utf-8")
+        values = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
+        check_plain(values)
     except OSError as error:
         raise InputError(f"The configuration {path} can't be read ({error.strerror}): check the path.") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        raise InputError(f"The configuration {path} is nested too deeply: write it anew.") from None
+    except ValueError as error:
         raise InputError(f"The configuration {path} is not valid {path.suffix[1:] or 'JSON'} ({error}).") from None
     if isinstance(values, dict) and isinstance(values.get("train"), dict):
         values = values["train"]

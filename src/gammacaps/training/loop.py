@@ -20,10 +20,10 @@ from torch import Tensor
 from gammacaps.data import DataSet, StoredSet
 from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
-from gammacaps.files import is_run, new_folder, remove_leftovers
+from gammacaps.files import is_run, new_folder
 from gammacaps.launch import launch
 from gammacaps.models import Model, load, to_config
-from gammacaps.models.stored import CONFIG, WEIGHTS, write_config, write_weights
+from gammacaps.models.stored import CONFIG, write_config, write_weights
 from gammacaps.processes import Processes, joined, own_device
 from gammacaps.runs.lock import locked
 from gammacaps.runs.metrics import add_metrics, forget_metrics_after
@@ -124,7 +124,7 @@ def resume(
                 f"{folder} was saved without its training (no 'train' in config.json): it can't be resumed."
             )
         config = run.config.train
-        refuse_import(config.data, str(folder / CONFIG), trust=trust)
+        refuse_import(config.data, folder / CONFIG, trust=trust, can_name=False)
 
         def lock() -> None:
             held.enter_context(locked(folder))
@@ -149,7 +149,6 @@ def resume(
                 f"{folder / 'config.json'} describes another network than its options and {data.name} give now: "
                 "resume with the data and the version of gammacaps that it was started with."
             )
-        together.first(lambda: remove_leftovers(folder, (CHECKPOINT, CONFIG, WEIGHTS)))
         described = {**run.stored, "train": dataclasses.asdict(config)}
         return _learn(here, data, model, folder, as_json, together, described, until=until)
 
