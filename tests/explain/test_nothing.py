@@ -127,7 +127,7 @@ def test_the_same_seed_gives_the_same_answer():
     ("options", "words"),
     [
         ({"count": 0}, "count must be at least 1, not 0"),
-        ({"seed": -1}, "a seed of 0 or more, not 200 and -1"),
+        ({"seed": -1}, "seed must be from 0 to 2147483647, not -1"),
         ({"others": torch.rand(2, 1, 28, 28)}, r"takes images of shape \(B, 1, 14, 14\), not \(2, 1, 28, 28\)"),
         ({"others": torch.full((2, 1, 14, 14), 2.0)}, "The other images: image 0 is 2"),
         ({"class_names": ("a",)}, "4 classes need 4 names, not 1"),
