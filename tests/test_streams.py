@@ -25,7 +25,7 @@ def shell(command, folder, **how):
 
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_a_run_with_closed_streams_is_trained_and_no_file_takes_what_is_printed(tmp_path, closed):
-    done = shell(f"$TRAIN --steps 3 --log-every 1 --json --out run {closed}", tmp_path)
+    done = shell(f"$TRAIN --steps 3 --log-every 1 --out run {closed}", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [1, 2, 3]
