@@ -4,7 +4,6 @@ from dataclasses import fields
 import numpy as np
 import pytest
 import torch
-from gammacaps.training.config import TrainConfig
 
 from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
@@ -20,6 +19,7 @@ from gammacaps.models import create
 from gammacaps.options import check_amount, check_eps, check_seed, check_tau, check_whole
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.report.config import ReportConfig
+from gammacaps.runs.train_config import TrainConfig
 
 CONFIGS = (TrainConfig, EvaluateConfig, AuditConfig, ReportConfig, ReproduceConfig, BenchConfig, ExploreConfig, Demo)
 # Every number that a command takes, by the configuration it is in.

@@ -26,7 +26,7 @@ def test_any_number_of_processes_gives_the_very_same_figures_of_an_odd_number_of
     options = {"attacks": ("fgsm", "pgd"), "eps": (0.03,), "limit": 53, "batch": 8, "attack_steps": 3}
     one = evaluate_run(run, EvaluateConfig(**options, checks=False, device="cpu"), quiet=True)
     files = sorted((run / "evaluation").glob("*.json"))
-    attacked = [json.loads(path.read_text())["predicted"] for path in files]
+    attacked = [json.loads(path.read_text())["kept"]["predicted"] for path in files]
     assert len(files) == 2
     right = {row["attack"]: row["correct"] for row in one["attacks"]}
     assert 0 < right["pgd"] < one["clean"]["correct"] < 53
@@ -38,7 +38,7 @@ def test_any_number_of_processes_gives_the_very_same_figures_of_an_odd_number_of
         assert done.returncode == 0, done.stderr
         more = json.loads(done.stdout)
         assert figures(more) == figures(one)  # T and D and the confusion matrix too
-        assert [json.loads(path.read_text())["predicted"] for path in files] == attacked
+        assert [json.loads(path.read_text())["kept"]["predicted"] for path in files] == attacked
         assert json.loads((run / "results.json").read_text()) == more
         assert more["machine"]["processes"] == count
 

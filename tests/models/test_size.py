@@ -5,11 +5,11 @@ import time
 
 import pytest
 import torch
-from gammacaps.training.config import TrainConfig
 
 from gammacaps.errors import InputError
 from gammacaps.models import create
 from gammacaps.models.presets import ARCHITECTURES, PRESETS, shapes_of, to_config
+from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.loop import train
 
 MOST = 2**31 - 1

@@ -42,7 +42,8 @@ def test_a_network_that_was_only_saved_says_little(tmp_path):
     ("changes", "words"),
     [
         ({"train": []}, "A configuration is a table"),
-        ({"train": {"attack_steps": 10**30}}, "attack_steps"),
+        ({"train": {"attack_steps": 10**15}}, "attack_steps must be at most"),
+        ({"train": {"attack_steps": 10**30}}, "a whole number that is too large"),
         ({"train": {"epsilon": 0.1}}, "option of training 'epsilon'"),
         ({"train": 7}, "A configuration is a table"),
         ({"data": []}, "data must be a table"),

@@ -75,7 +75,7 @@ class Store:
         if self.folder is not None:
             with told(self.folder):
                 self.folder.mkdir(exist_ok=True)
-            write_json(self._path(spec), {**entry, "sha256": _hash(entry)})
+            write_json(self._path(spec), {"sha256": _hash(entry), "kept": entry})
 
     def _path(self, spec: Spec) -> Path:
         assert self.folder is not None
@@ -84,27 +84,36 @@ class Store:
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """A file of the store."""
+    """What one attack made of the images."""
 
     attack: dict[str, Any]
     weights: str
     predicted: dict[str, int]
     outside: float
     seconds: float
-    sha256: str | None = None  # of all of it; files of older versions have none
 
     def __post_init__(self) -> None:
         if not all(place.isdecimal() and kind >= 0 for place, kind in self.predicted.items()):
             raise Misfit("an image's place or class is no number of one")
 
 
+@dataclasses.dataclass(frozen=True)
+class KeptFile:
+    """A file of the store; those of older versions are a bare `Kept`."""
+
+    sha256: str
+    kept: Kept
+
+
 def read_kept(path: Path) -> dict[str, Any]:
     """What a file of the store holds, as `Store` knows it; an answer that was changed since is noticed."""
-    entry = read_json(path)
-    kept = read_as(Kept, entry)
-    if entry.pop("sha256", None) is not None and kept.sha256 != _hash(entry):
+    content = read_json(path)
+    if isinstance(content, dict) and "predicted" in content:
+        read_as(Kept, content)
+        return content
+    if read_as(KeptFile, content).sha256 != _hash(content["kept"]):
         raise Misfit("its content is not what was written")
-    return dict(entry)
+    return dict(content["kept"])
 
 
 def _hash(entry: dict[str, Any]) -> str:

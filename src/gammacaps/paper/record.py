@@ -42,7 +42,7 @@ class RecordFile:
     total: int
     seed: int
     train: dict[str, Any]
-    model: dict[str, Any]
+    model: dict[str, Any] = field(default_factory=dict)
     train_seconds: float
     machine: dict[str, Any]
     commit: str | None

@@ -38,7 +38,7 @@ def _read(kind: Any, value: Any, where: str) -> Any:
     if origin is dict:
         if not isinstance(value, dict):
             raise _misfit(where, "a table", value)
-        return {name: _read(inner[1], item, f"{where}.{name}") for name, item in value.items()}
+        return {name: _read(inner[1], item, f"{where}.{ascii(name)[1:-1]:.40}") for name, item in value.items()}
     if dataclasses.is_dataclass(kind):
         return _fields(kind, value, where)
     return _single(kind, value, where)
@@ -73,7 +73,7 @@ def _fields(kind: Any, value: Any, where: str) -> Any:
     fields = {field.metadata.get("name", field.name): field for field in dataclasses.fields(kind)}
     unknown = [name for name in value if name not in fields]
     if unknown:
-        raise Misfit(f"{where}.{unknown[0]:.40} is not known".lstrip("."))
+        raise Misfit(f"{where}.{ascii(unknown[0])[1:-1]:.40} is not known".lstrip("."))
     given = {}
     for name, field in fields.items():
         if name in value:
