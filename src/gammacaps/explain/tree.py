@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ class Layer:
     types: int  # capsules at each place
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # a frozen one takes three times as long to make, and a tree has hundreds
 class Node:
     """A capsule that is active, or that an active one chose. Only active capsules below the last layer choose."""
 
@@ -62,7 +63,24 @@ class ParseTree:
 
     def nodes_of(self, layer: int) -> dict[int, Node]:
         """The nodes of a layer by their index."""
-        return {node.index: node for node in self.nodes if node.layer == layer}
+        return self._by_layer[layer]
+
+    @functools.cached_property
+    def _by_layer(self) -> list[dict[int, Node]]:
+        found: list[dict[int, Node]] = [{} for _ in self.layers]
+        for node in self.nodes:
+            found[node.layer][node.index] = node
+        return found
+
+    @functools.cached_property
+    def ways(self) -> dict[tuple[int, int], int | None]:
+        """The class at the end of each node's path from parent to parent; None where it ends before."""
+        last = len(self.layers) - 1
+        found: dict[tuple[int, int], int | None] = {(last, i): i for i in range(len(self.scores))}
+        for node in reversed(self.nodes):
+            if node.layer < last:
+                found[node.layer, node.index] = None if node.parent is None else found[node.layer + 1, node.parent]
+        return found
 
     def active(self, layer: int) -> int:
         """How many capsules of a layer are active."""
@@ -70,13 +88,14 @@ class ParseTree:
 
     def tell(self, layer: int, index: int) -> str:
         """A capsule in words: by its number, in a grid by its place and type, a class by its name."""
+        return self.names(layer)[index]
+
+    def names(self, layer: int) -> Sequence[str]:
+        """All capsules of a layer in words."""
         if layer == len(self.layers) - 1:
-            return self.class_names[index]
-        name, grid, types = self.layers[layer].name, self.layers[layer].grid, self.layers[layer].types
-        if grid == (1, 1):
-            return f"{name} capsule {index}"
-        place, kind = divmod(index, types)
-        return f"{name} row {place // grid[1]}, column {place % grid[1]}, type {kind}"
+            return self.class_names
+        told = self.layers[layer]
+        return _names(told.name, told.grid, told.types, len(told.activations))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, numbers to 4 digits; the nodes of a layer are columns, entry n of each telling of node n.
@@ -89,20 +108,29 @@ class ParseTree:
                      couplings is null as a whole where no node of the layer keeps them
         """
         columns_of = ("index", "active", "chosen", "parent", "coupling", "second", "couplings")
+        layer_of = ("name", "activations", "grid", "types")
         fields = ("tau", "predicted", "scores", "T", "class_names", "iteration")
         layers = []
         for l, layer in enumerate(self.layers):
-            nodes = list(self.nodes_of(l).values())
-            columns: dict[str, Any] = {name: [_rounded(getattr(node, name)) for node in nodes] for name in columns_of}
+            nodes = self.nodes_of(l).values()
+            columns: dict[str, Any] = {name: _rounded([getattr(node, name) for node in nodes]) for name in columns_of}
             if all(entry is None for entry in columns["couplings"]):
                 columns["couplings"] = None
-            layers.append({**_rounded(dataclasses.asdict(layer)), "nodes": columns})
+            layers.append({**{name: _rounded(getattr(layer, name)) for name in layer_of}, "nodes": columns})
         return {"format": 1, **{name: _rounded(getattr(self, name)) for name in fields}, "layers": layers}
 
     def _repr_svg_(self) -> str:
         from gammacaps.explain.draw import draw
 
         return draw(self)
+
+
+@functools.lru_cache(64)  # they don't hang on the image
+def _names(name: str, grid: tuple[int, int], types: int, count: int) -> tuple[str, ...]:
+    if grid == (1, 1):
+        return tuple(f"{name} capsule {i}" for i in range(count))
+    places = [f"{name} row {place // grid[1]}, column {place % grid[1]}" for place in range(count // types)]
+    return tuple(f"{place}, type {kind}" for place in places for kind in range(types))
 
 
 def parse_tree(
@@ -127,7 +155,7 @@ def parse_trees(
     """The parse trees of images (B, C, H, W), from one pass of the network."""
     network, names = _check(model, images, tau, class_names)
     parse = network.parse(images.to(next(network.parameters())))
-    return [_tree(network, parse, b, image, tau, names) for b, image in enumerate(images)]
+    return [tree_of(network, parse, b, image, tau, names) for b, image in enumerate(images)]
 
 
 @torch.no_grad()
@@ -145,14 +173,20 @@ def routing_trees(
     """
     images = _alone(image)
     network, names = _check(model, images, tau, class_names)
+    parses = routing_parses(network, images)
+    return [tree_of(network, parse, 0, image, tau, names, k) for k, parse in enumerate(parses, 1)]
+
+
+@torch.no_grad()
+def routing_parses(network: CapsuleModel, images: Float[Tensor, "B C H W"]) -> list[Parse]:
+    """One pass of images, with the couplings of routing's iteration 1, 2, ... and last."""
     parse = network.parse(images.to(next(network.parameters())))
-    trees = []
-    for k in range(1, network.config.iterations + 1):
+    parses = []
+    for k in range(1, network.config.iterations):
         layers = zip(network.routed, parse.poses[:-1], parse.activations[:-1], strict=True)
         couplings = tuple(_couplings_of_iteration(k, *layer) for layer in layers)
-        tree = _tree(network, dataclasses.replace(parse, couplings=couplings), 0, images[0], tau, names)
-        trees.append(dataclasses.replace(tree, iteration=k))
-    return trees
+        parses.append(dataclasses.replace(parse, couplings=couplings))
+    return [*parses, parse]
 
 
 def _couplings_of_iteration(k: int, layer: nn.Module, poses: Tensor, activations: Tensor) -> Tensor:
@@ -164,8 +198,16 @@ def _couplings_of_iteration(k: int, layer: nn.Module, poses: Tensor, activations
     return shorter(below, True).couplings
 
 
-def _tree(network: CapsuleModel, parse: Parse, b: int, image: Tensor, tau: float, names: tuple[str, ...]) -> ParseTree:
-    """The tree of image b of a parse."""
+def tree_of(
+    network: CapsuleModel,
+    parse: Parse,
+    b: int,
+    image: Float[Tensor, "C H W"],
+    tau: float,
+    names: tuple[str, ...],
+    iteration: int | None = None,
+) -> ParseTree:
+    """The tree of image b of a parse, which may be one that `routing_parses` gave for an iteration."""
     layers = tuple(
         Layer(name, tuple(activations[b].tolist()), grid, activations.shape[1] // (grid[0] * grid[1]))
         for name, activations, grid in zip(parse.layers, parse.activations, _grids(network), strict=True)
@@ -182,7 +224,7 @@ def _tree(network: CapsuleModel, parse: Parse, b: int, image: Tensor, tau: float
         nodes += found
     scores = layers[-1].activations
     predicted = int(parse.scores[b].argmax())
-    return ParseTree(image.detach().cpu(), layers, tuple(nodes), tuple(T), scores, predicted, tau, names)
+    return ParseTree(image.detach().cpu(), layers, tuple(nodes), tuple(T), scores, predicted, tau, names, iteration)
 
 
 def _nodes(l: int, layer: Layer, chosen: set[int], tau: float, couplings: Tensor | None) -> list[Node]:
@@ -193,11 +235,12 @@ def _nodes(l: int, layer: Layer, chosen: set[int], tau: float, couplings: Tensor
         rows = couplings[torch.tensor(active, dtype=torch.int64, device=couplings.device)]  # active J
         largest = rows.topk(2, dim=-1)
         keep = l > 0 and rows.shape[1] <= FEW_PARENTS
+        kept = [tuple(row) for row in rows.tolist()] if keep else [None] * len(active)
         for i, row, (first, second), (parent, _) in zip(
-            active, rows.tolist(), largest.values.tolist(), largest.indices.tolist(), strict=True
+            active, kept, largest.values.tolist(), largest.indices.tolist(), strict=True
         ):
             # A parent is one coupling above all others; matrix capsules outside every window have none.
-            choices[i] = (parent if first > second else None, first, second, tuple(row) if keep else None)
+            choices[i] = (parent if first > second else None, first, second, row)
     nobody = (None, None, None, None)
     return [
         Node(l, i, layer.activations[i], layer.activations[i] > tau, i in chosen, *choices.get(i, nobody))
@@ -302,5 +345,6 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _rounded(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(entry) for entry in value]
-    return round(value, 4) + 0.0 if isinstance(value, float) else value  # no -0.0
+        # Numbers are looked at here, since a tree has thousands.
+        return [round(v, 4) + 0.0 if type(v) is float else v if v is None else _rounded(v) for v in value]  # no -0.0
+    return round(value, 4) + 0.0 if isinstance(value, float) else value

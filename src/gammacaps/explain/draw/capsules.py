@@ -1,13 +1,15 @@
 """Capsules as shapes: dots in a grid of places, discs with a number or a picture in a column."""
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
 
 from torch import Tensor
 
 from gammacaps.explain.draw.layout import Column
 from gammacaps.explain.draw.paths import Colours, leads_to
-from gammacaps.explain.draw.svg import NEUTRAL, ON_STRONG, Point, name_of, picture, tag, words
+from gammacaps.explain.draw.svg import NEUTRAL, ON_STRONG, Point, name_of, picture, shown, tag, words
 from gammacaps.explain.tree import Difference, Node, ParseTree
 
 Pictures = Mapping[tuple[int, int], Tensor]  # of a capsule by its layer and its index: C H W in [0, 1]
@@ -27,17 +29,23 @@ def draw_capsules(
     tree: ParseTree, l: int, column: Column, colours: Colours, pictures: Pictures, marks: Marks
 ) -> Iterator[str]:
     """A layer's capsules on their spots, and the cells of its places."""
-    ways, nodes = leads_to(tree), tree.nodes_of(l)
+    ways, nodes, activations = leads_to(tree), tree.nodes_of(l), tree.layers[l].activations
+    names = tree.names(l)
+    above = tree.names(l + 1) if l + 1 < len(tree.layers) else ()
+    safe = [escape(name) for name in above]
     if column.cell:
-        rows, across = tree.layers[l].grid
-        for place in range(rows * across):
-            x, y = column.left + column.cell * (place % across), column.top + column.cell * (place // across)
-            box: dict[str, Any] = {"x": x + 1, "y": y + 1, "width": column.cell - 2, "height": column.cell - 2, "rx": 3}
-            yield tag("rect", **box, fill="none", stroke=NEUTRAL, stroke_opacity=0.25)
+        yield cells(column.left, column.top, column.cell, tree.layers[l].grid)
     for capsule, spot in column.spots.items():
-        strength, mark = tree.layers[l].activations[capsule], marks.get((l, capsule), "")
+        node, mark = nodes.get(capsule), marks.get((l, capsule), "") if marks else ""
+        if column.cell and node is not None and node.active and not mark:
+            # Most of a drawing is these, so they are written without a tag's loops.
+            opening, filled = plain_dot(l, capsule, column.circles[capsule], names[capsule], node.activation)
+            yield f"{opening}{colours[ways[l, capsule]]}{filled}{tell_choice(node, safe)}</title></circle></g>"
+            continue
+        strength = activations[capsule]
         colour, active = colours[ways.get((l, capsule))], strength > tree.tau
-        hover = tell_node(tree, l, capsule, nodes.get(capsule)) + (f", {mark}" if mark else "")
+        hover = f"{names[capsule]}: {strength:.2f}{tell_choice(node, above)}"
+        hover += f", {mark}" if mark else ""
         image = pictures.get((l, capsule))
         if mark == "vanished":
             drawn = cross(spot, column, hover)
@@ -50,13 +58,29 @@ def draw_capsules(
         yield tag("g", drawn, data_capsule=name_of(l, capsule))
 
 
-def tell_node(tree: ParseTree, l: int, capsule: int, node: Node | None) -> str:
-    """A capsule's values in words, for a pointer over it."""
-    said = f"{tree.tell(l, capsule)}: {tree.layers[l].activations[capsule]:.2f}"
-    if node is None or node.coupling is None:
-        return said
-    parent = "no parent" if node.parent is None else tree.tell(l + 1, node.parent)
-    return f"{said} → {parent} (coupling {node.coupling:.2f}, next {node.second:.2f})"
+@functools.lru_cache(64)
+def cells(left: float, top: float, side: float, grid: tuple[int, int]) -> str:
+    """The places of a grid, which are the same in all of a network's drawings of one height."""
+    rows, across = grid
+    box: dict[str, Any] = {"width": side - 2, "height": side - 2, "rx": 3, "fill": "none", "stroke": NEUTRAL}
+    spots = [(left + side * (place % across) + 1, top + side * (place // across) + 1) for place in range(rows * across)]
+    return "".join([tag("rect", x=x, y=y, **box, stroke_opacity=0.25) for x, y in spots])
+
+
+def tell_choice(node: Node | None, above: Sequence[str]) -> str:
+    """Which parent a capsule chose, for a pointer over it; `above` has the names of the next layer's."""
+    if node is None or node.coupling is None or node.second is None:
+        return ""
+    parent = "no parent" if node.parent is None else above[node.parent]
+    return f" → {parent} (coupling {node.coupling:.2f}, next {node.second:.2f})"
+
+
+@functools.lru_cache(2**11)
+def plain_dot(l: int, capsule: int, circle: str, name: str, strength: float) -> tuple[str, str]:
+    """An active capsule of a grid before and after its colour, up to its choice: the same in all iterations."""
+    opening = f'<g data-capsule="{name_of(l, capsule)}"><circle {circle} fill="'
+    said = f"{escape(name)}: {strength:.2f}"
+    return opening, f'" fill-opacity="{shown(0.3 + 0.7 * strength)}"><title>{said}'
 
 
 def dot(spot: Point, r: float, colour: str, strength: float, active: bool, mark: str, hover: str) -> str:
@@ -66,6 +90,7 @@ def dot(spot: Point, r: float, colour: str, strength: float, active: bool, mark:
     return shape(spot, r, mark, hover=hover, fill=colour, fill_opacity=0.3 + 0.7 * strength, **line)
 
 
+@functools.lru_cache(256)  # class capsules look the same in all of routing's iterations
 def disc(spot: Point, r: float, colour: str, strength: float, active: bool, mark: str, label: str, hover: str) -> str:
     # The colour under the number never gets so strong that the number can't be read.
     filled = {"fill": colour, "fill_opacity": 0.05 + 0.65 * strength}

@@ -1,5 +1,6 @@
 """A parse tree as a drawing, alone or beside another, and the words around it."""
 
+import functools
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -141,11 +142,18 @@ def draw_classes(tree: ParseTree, layout: Layout, colours: Colours) -> Iterator[
     """The names of the classes and a bar for each score."""
     column = layout.columns[-1]
     for c, (_, y) in column.spots.items():
-        bold = {"font_weight": "bold"} if c == tree.predicted else {}
-        yield words(f"{short(tree.class_names[c], LONGEST)} {tree.scores[c]:.2f}", column.right + 8, y, size=12, **bold)
-        bar: dict[str, Any] = {"x": column.right + 8, "y": y + 5, "height": 4, "rx": 2}
-        yield tag("rect", **bar, width=100.0, fill=NEUTRAL, fill_opacity=0.12)
-        yield tag("rect", **bar, width=100 * tree.scores[c], fill=colours[c])
+        said = f"{short(tree.class_names[c], LONGEST)} {tree.scores[c]:.2f}"
+        yield draw_class(said, tree.scores[c], column.right + 8, y, colours[c], c == tree.predicted)
+
+
+@functools.lru_cache(256)  # a class has the same score in all of routing's iterations
+def draw_class(said: str, score: float, x: float, y: float, colour: str, predicted: bool) -> str:
+    bar: dict[str, Any] = {"x": x, "y": y + 5, "height": 4, "rx": 2}
+    return (
+        words(said, x, y, size=12, **({"font_weight": "bold"} if predicted else {}))
+        + tag("rect", **bar, width=100.0, fill=NEUTRAL, fill_opacity=0.12)
+        + tag("rect", **bar, width=100 * score, fill=colour)
+    )
 
 
 def paragraph(text: str, y: float, width: float, *, size: float = 11, **attributes: Any) -> tuple[list[str], float]:

@@ -1,10 +1,12 @@
 """Where each capsule stands in a drawing: layers from left to right, places of a grid as cells, others in a column."""
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from gammacaps.explain.draw.svg import Point
+from gammacaps.explain.draw.svg import Point, shown
 from gammacaps.explain.tree import Layer, ParseTree
 
 TOP = 56.0  # for the words above the layers
@@ -28,12 +30,24 @@ class Column:
     spots: Mapping[int, Point]
     levels: Mapping[int, float]
 
+    @functools.cached_property
+    def heights(self) -> Mapping[int, str]:
+        """The levels as attributes."""
+        return {i: shown(y) for i, y in self.levels.items()}
+
+    @functools.cached_property
+    def circles(self) -> Mapping[int, str]:
+        """Each capsule's as attributes: the same in all drawings of a layout."""
+        r = shown(self.radius)
+        return {i: f'cx="{shown(x)}" cy="{shown(y)}" r="{r}"' for i, (x, y) in self.spots.items()}
+
 
 @dataclass(frozen=True)
 class Layout:
     width: float
     height: float
     columns: tuple[Column, ...]
+    edges: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # found so far, by tree and layer
 
 
 def lay_out(trees: Sequence[ParseTree], *, show_all: bool, pictures: bool) -> Layout:
@@ -126,13 +140,18 @@ def mean_heights(trees: Sequence[ParseTree]) -> dict[tuple[int, int], float]:
     sums: dict[tuple[int, int], tuple[float, float]] = {}  # of weighed heights, and of weights
     means: dict[tuple[int, int], float] = {}
     for l, layer in enumerate(trees[0].layers):
+        across = layer.types * layer.grid[1]  # capsules in a row of places
+        placed = has_places(layer)
         for node in (node for tree in trees for node in tree.nodes_of(l).values()):
             key = (l, node.index)
-            weighed, weight = sums.get(key, (0.5, 1.0))
-            row = node.index // layer.types // layer.grid[1]
-            means[key] = (row + 0.5) / layer.grid[0] if has_places(layer) else weighed / weight
+            if placed:
+                mean = (node.index // across + 0.5) / layer.grid[0]
+            else:
+                weighed, weight = sums.get(key, (0.5, 1.0))
+                mean = weighed / weight
+            means[key] = mean
             if node.parent is not None and node.coupling is not None:
                 above = (l + 1, node.parent)
                 weighed, weight = sums.get(above, (0.0, 0.0))
-                sums[above] = (weighed + node.coupling * means[key], weight + node.coupling)
+                sums[above] = (weighed + node.coupling * mean, weight + node.coupling)
     return means

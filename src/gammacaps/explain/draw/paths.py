@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gammacaps.explain.draw.layout import Layout
-from gammacaps.explain.draw.svg import NEUTRAL, Point, curve, name_of
+from gammacaps.explain.draw.svg import NEUTRAL, Point, curve, escaped, level, name_of, shown
 from gammacaps.explain.tree import ParseTree
 
 Colours = Mapping[int | None, str]  # of what leads to a class; None: of what leads to none
@@ -17,8 +17,7 @@ WIDEST = 7.0  # an edge
 FAINTEST = 0.02  # the smallest coupling to another than the parent that is drawn
 
 
-@dataclass(frozen=True)
-class Bundle:
+class Bundle(NamedTuple):
     """The edges from one place, or one capsule in a column, to one parent, or to the place of several."""
 
     start: Point
@@ -31,12 +30,7 @@ class Bundle:
 
 def leads_to(tree: ParseTree) -> dict[tuple[int, int], int | None]:
     """The class at the end of each node's path from parent to parent; None where it ends before."""
-    ways: dict[tuple[int, int], int | None] = {(len(tree.layers) - 1, i): i for i in range(len(tree.scores))}
-    for node in reversed(tree.nodes):
-        if node.layer < len(tree.layers) - 1:
-            way = None if node.parent is None else ways[node.layer + 1, node.parent]
-            ways[node.layer, node.index] = way
-    return ways
+    return tree.ways
 
 
 def colours_of(trees: Sequence[ParseTree]) -> Colours:
@@ -49,38 +43,46 @@ def colours_of(trees: Sequence[ParseTree]) -> Colours:
 
 def bundles(tree: ParseTree, l: int, layout: Layout) -> list[Bundle]:
     """The edges from layer l to the next, the heaviest first."""
-    ways = leads_to(tree)
-    lower, upper = layout.columns[l], layout.columns[l + 1]
-    found: dict[tuple[Point, Point, int | None], list[tuple[int, int, float]]] = {}
-    for node in tree.nodes_of(l).values():
+    known: list[Bundle] | None = layout.edges.get((tree, l))
+    if known is not None:
+        return known
+    ways, lower, upper = leads_to(tree), layout.columns[l], layout.columns[l + 1]
+    found: dict[tuple[float, float, int | None], list[tuple[int, int, float]]] = {}  # by where they begin, end and lead
+    for index, node in tree.nodes_of(l).items():
         if node.parent is not None and node.coupling is not None:
-            start, end = (lower.right, lower.levels[node.index]), (upper.left, upper.levels[node.parent])
-            found.setdefault((start, end, ways[l, node.index]), []).append((node.index, node.parent, node.coupling))
+            key = (lower.levels[index], upper.levels[node.parent], ways[l, index])
+            found.setdefault(key, []).append((index, node.parent, node.coupling))
     made = []
-    for key, edges in found.items():
+    for (start, end, goal), edges in found.items():
         capsules, parents, couplings = zip(*edges, strict=True)
-        made.append(Bundle(*key, capsules, tuple(sorted(set(parents))), sum(couplings)))
-    return sorted(made, key=lambda bundle: -bundle.mass)
+        ends = (lower.right, start), (upper.left, end)
+        made.append(Bundle(*ends, goal, capsules, tuple(sorted(set(parents))), sum(couplings)))
+    layout.edges[tree, l] = made = sorted(made, key=lambda bundle: -bundle.mass)
+    return made
 
 
 def draw_edges(tree: ParseTree, l: int, layout: Layout, colours: Colours, heaviest: float) -> Iterator[str]:
     """Edges to parents, as wide as their couplings; where the others are known, those faintly behind them."""
+    # Written without a tag's loops, as dots are: these are most of what a drawing has.
     lower, upper = layout.columns[l], layout.columns[l + 1]
-    for node in tree.nodes_of(l).values():
+    left, right, middle = shown(lower.right), shown(upper.left), shown((lower.right + upper.left) / 2)
+    starts, ends = lower.heights, upper.heights
+    faint = f'fill="none" stroke="{NEUTRAL}" stroke-opacity="0.13"'
+    for index, node in tree.nodes_of(l).items():
         for parent, coupling in enumerate(node.couplings or ()):
-            if parent != node.parent and parent in upper.levels and coupling > FAINTEST:
-                ends = (lower.right, lower.levels[node.index]), (upper.left, upper.levels[parent])
-                yield curve(*ends, stroke=NEUTRAL, stroke_opacity=0.13, stroke_width=WIDEST * coupling)
+            if coupling > FAINTEST and parent != node.parent and parent in ends:
+                path = level(left, starts[index], middle, right, ends[parent])
+                yield f'<path d="{path}" {faint} stroke-width="{shown(WIDEST * coupling)}"/>'
+    opacity = 0.45 if lower.cell else 0.75
     for bundle in bundles(tree, l, layout):
-        yield curve(
-            bundle.start,
-            bundle.end,
-            hover=tell_bundle(tree, l, bundle),
-            data_from=" ".join(name_of(l, capsule) for capsule in bundle.capsules),
-            data_to=" ".join(name_of(l + 1, parent) for parent in bundle.parents),
-            stroke=colours[bundle.goal],
-            stroke_opacity=0.45 if lower.cell else 0.75,
-            stroke_width=max(0.5, WIDEST * bundle.mass / heaviest),
+        path = level(left, starts[bundle.capsules[0]], middle, right, ends[bundle.parents[0]])
+        below = " ".join([name_of(l, capsule) for capsule in bundle.capsules])
+        above = " ".join([name_of(l + 1, parent) for parent in bundle.parents])
+        yield (
+            f'<path d="{path}" fill="none" data-from="{below}" data-to="{above}" '
+            f'stroke="{colours[bundle.goal]}" stroke-opacity="{opacity}" '
+            f'stroke-width="{shown(max(0.5, WIDEST * bundle.mass / heaviest))}">'
+            f"<title>{tell_bundle(tree, l, bundle)}</title></path>"
         )
 
 
@@ -97,4 +99,4 @@ def tell_bundle(tree: ParseTree, l: int, bundle: Bundle) -> str:
     many = len(bundle.capsules)
     who = tree.tell(l, bundle.capsules[0]) if many == 1 else f"{many} capsules of one place"
     to = tree.tell(l + 1, bundle.parents[0]) if len(bundle.parents) == 1 else f"{len(bundle.parents)} parents"
-    return f"{who} → {to}: coupling {bundle.mass:.2f}" + (" together" if many > 1 else "")
+    return f"{escaped(who)} → {escaped(to)}: coupling {bundle.mass:.2f}" + (" together" if many > 1 else "")

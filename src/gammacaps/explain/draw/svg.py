@@ -4,6 +4,7 @@ Words and neutral lines have the colour of the text around the drawing, for ligh
 """
 
 import base64
+import functools
 import io
 from html import escape
 from typing import Any
@@ -27,9 +28,14 @@ ALONE = (
 
 def tag(name: str, *inside: str, hover: str = "", **attributes: Any) -> str:
     """An element; `stroke_width=2` is stroke-width="2", `hover` what a pointer over it is told."""
-    words = "".join(f' {key.replace("_", "-")}="{shown(value)}"' for key, value in attributes.items())
+    words = "".join([f' {dashed(key)}="{shown(value)}"' for key, value in attributes.items()])
     content = (f"<title>{escape(hover)}</title>" if hover else "") + "".join(inside)
     return f"<{name}{words}>{content}</{name}>" if content else f"<{name}{words}/>"
+
+
+@functools.lru_cache(256)
+def dashed(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def name_of(l: int, capsule: int) -> str:
@@ -39,7 +45,19 @@ def name_of(l: int, capsule: int) -> str:
 
 def shown(value: object) -> str:
     """A value of an attribute, numbers no longer than can be seen."""
-    return f"{round(value, 1 if abs(value) >= 10 else 2):g}" if isinstance(value, float) else escape(str(value))
+    if not isinstance(value, float):
+        return escaped(str(value))
+    if 0 <= value < 10:  # thousands in a drawing: opacities, widths
+        return HUNDREDTHS[round(100 * value)]
+    return f"{value:.1f}".removesuffix(".0") if value >= 10 else f"{round(value, 1 if value <= -10 else 2) + 0.0:g}"
+
+
+HUNDREDTHS = [f"{n / 100:g}" for n in range(1001)]
+
+
+@functools.lru_cache(1024)  # colours, anchors and the like, which come again and again
+def escaped(value: str) -> str:
+    return escape(value)
 
 
 def words(content: str, x: float, y: float, *, size: float = 12, **attributes: Any) -> str:
@@ -50,9 +68,13 @@ def words(content: str, x: float, y: float, *, size: float = 12, **attributes: A
 def curve(start: Point, end: Point, **attributes: Any) -> str:
     """A line that leaves and arrives level."""
     (x0, y0), (x1, y1) = start, end
-    middle = (x0 + x1) / 2
-    path = " ".join(map(shown, (x0, y0))) + " C " + " ".join(map(shown, (middle, y0, middle, y1, x1, y1)))
-    return tag("path", d=f"M {path}", fill="none", **attributes)
+    path = level(shown(x0), shown(y0), shown((x0 + x1) / 2), shown(x1), shown(y1))
+    return tag("path", d=path, fill="none", **attributes)
+
+
+def level(left: str, start: str, middle: str, right: str, end: str) -> str:
+    """The path of a curve from (left, start) to (right, end)."""
+    return f"M {left} {start} C {middle} {start} {middle} {end} {right} {end}"
 
 
 def picture(
@@ -80,4 +102,4 @@ def drawing(width: float, height: float, alternative: str, *inside: str, left: f
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{shown(width - left)}" '
         f'style="max-width:100%;height:auto" font-family="{FONT}" role="{role}" aria-label="{escape(alternative)}">'
     )
-    return opening + ALONE + "".join(inside) + "</svg>"
+    return "".join([opening, ALONE, *inside, "</svg>"])
