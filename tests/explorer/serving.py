@@ -11,7 +11,7 @@ import uvicorn
 
 import gammacaps
 from gammacaps.data import load_set
-from gammacaps.explorer.run import listen
+from gammacaps.explorer.run import listen, served
 from gammacaps.explorer.server import create_app
 from gammacaps.models.presets import to_config
 from gammacaps.models.stored import write_config, write_weights
@@ -41,7 +41,7 @@ def serving(networks, host="127.0.0.1"):
     """A server in a thread; gives its port and its app."""
     app = create_app(networks, host=host)
     with listen("127.0.0.1", 0) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", timeout_graceful_shutdown=1))
+        server = uvicorn.Server(served(app))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

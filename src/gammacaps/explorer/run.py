@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gc
 import os
 import socket
 import sys
@@ -10,39 +11,44 @@ import webbrowser
 from collections.abc import Sequence
 
 import uvicorn
+from starlette.applications import Starlette
 
 from gammacaps.errors import InputError
 from gammacaps.explorer.config import ExploreConfig
+from gammacaps.explorer.connection import Connection
 from gammacaps.explorer.networks import load_networks
 from gammacaps.explorer.server import create_app
 
 PORT = 8717
-CONNECTIONS = 1024  # at once; more are refused politely
 
 
 def explore(names: Sequence[str], config: ExploreConfig) -> None:
     """Serves until it is interrupted."""
     networks = load_networks(names, config)
+    gc.freeze()  # what is there now stays: nobody need look through it again while answers come and go
     with listen(config.host, config.port) as listener:
         address = address_of(config.host, listener.getsockname()[1])
         shown = " and ".join(network.name for network in networks)
         print(f"Exploring {shown} at {address} (Ctrl-C ends it)", flush=True)
         if config.browser and has_screen():
             threading.Timer(0.5, webbrowser.open, (address,)).start()
-        server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(networks, host=config.host),
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                limit_concurrency=CONNECTIONS,
-                timeout_graceful_shutdown=2,
-                ws="none",
-            )
-        )
+        server = uvicorn.Server(served(create_app(networks, host=config.host)))
         with contextlib.suppress(KeyboardInterrupt):  # which comes or not by when the signal does
             server.run(sockets=[listener])
         print("The explorer has ended.", file=sys.stderr)
+
+
+def served(app: Starlette) -> uvicorn.Config:
+    """How the app is served: with connections of our own, and nothing told of usual requests."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+        ws="none",
+    )
 
 
 def listen(host: str, port: int | None) -> socket.socket:
