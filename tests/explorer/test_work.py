@@ -121,6 +121,106 @@ def test_a_full_lane_refuses(monkeypatch):
     run(test)
 
 
+def shared(mine, passes, names, group="group"):
+    """Jobs whose questions are their names; each pass is noted, and a bad name breaks its pass or its own answer."""
+
+    def calls(asked):
+        passes.append(list(asked))
+        if "bad pass" in asked:
+            raise ValueError("bad pass")
+        return [lambda tick, name=name: name.encode() if name != "bad" else 1 / 0 for name in asked]
+
+    return [mine.share("quick", name, group, name, calls) for name in names]
+
+
+def hold(mine):
+    """A gate, before which the quick lane's thread waits."""
+    gate, begun = threading.Event(), threading.Event()
+    mine.job("quick", "gate", lambda tick: begun.set() or (b"x" if gate.wait(10) else b""))
+    assert begun.wait(10)
+    return gate
+
+
+def test_what_waits_together_shares_a_pass_and_each_gets_its_own_answer():
+    passes = []
+
+    async def test(mine):
+        gate = hold(mine)
+        jobs = shared(mine, passes, ["a", "b"]) + shared(mine, passes, ["other"], "another") + shared(mine, passes, "c")
+        gate.set()
+        assert [await job.answer for job in jobs] == [b"a", b"b", b"other", b"c"]
+        assert mine.find("b") == b"b"
+
+    run(test)
+    assert passes == [["a", "b", "c"], ["other"]]
+
+
+@pytest.mark.parametrize("bad", ["bad", "bad pass"])
+def test_an_error_in_one_question_does_not_break_the_others_of_its_pass(bad):
+    passes = []
+
+    async def test(mine):
+        gate = hold(mine)
+        first, broken, last = shared(mine, passes, ["a", bad, "c"])
+        gate.set()
+        assert (await first.answer, await last.answer) == (b"a", b"c")
+        with pytest.raises((ZeroDivisionError, ValueError)):
+            await broken.answer
+        assert mine.jobs["quick"] == {}
+
+    run(test)
+    assert passes == [["a", bad, "c"]] + ([["a"], [bad], ["c"]] if bad == "bad pass" else [])
+
+
+def test_a_question_that_is_left_while_it_waits_is_not_in_the_pass():
+    passes = []
+
+    async def test(mine):
+        gate = hold(mine)
+        first, left, last = shared(mine, passes, "abc")
+        left.leave()
+        gate.set()
+        assert (await first.answer, await last.answer) == (b"a", b"c")
+        assert left.answer.cancelled()
+
+    run(test)
+    assert passes == [["a", "c"]]
+
+
+def test_closing_while_a_pass_waits_cancels_it():
+    passes = []
+
+    async def test(mine):
+        gate = hold(mine)
+        jobs = shared(mine, passes, "abc")
+        asyncio.get_running_loop().run_in_executor(None, lambda: (time.sleep(0.1), gate.set()))
+        mine.close()
+        assert all(job.answer.cancelled() for job in jobs)
+        await asyncio.sleep(0.05)  # what was done meanwhile finds nobody
+
+    run(test)
+    assert passes == []
+
+
+def test_what_would_wait_too_long_is_refused_and_told_when_to_come_back():
+    passes = []
+
+    async def test(mine):
+        mine.queues["quick"].took.extend([3.0] * 4)  # seconds an answer
+        gate = hold(mine)
+        jobs = shared(mine, passes, "abc")  # which makes 12 s
+        with pytest.raises(Busy) as refused:
+            shared(mine, passes, "d")
+        assert refused.value.seconds == 2
+        jobs[-1].leave()
+        shared(mine, passes, "e")
+        gate.set()
+        await jobs[0].answer
+
+    run(test)
+    assert passes[0] == ["a"]  # so slow that nobody should wait for another
+
+
 def test_an_error_is_told_to_all_and_not_kept():
     async def test(mine):
         def broken(tick):

@@ -2,6 +2,8 @@
 
 import base64
 import shlex
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,12 +18,12 @@ from gammacaps.explain.draw.figure import count_changes
 from gammacaps.explain.examples import features, stand_out
 from gammacaps.explain.off import without
 from gammacaps.explain.pictures import image_png, plain
-from gammacaps.explain.tree import Difference, ParseTree, difference, parse_tree, routing_trees
+from gammacaps.explain.tree import Difference, ParseTree, difference, routing_parses, routing_trees, tree_of
 from gammacaps.explorer import questions
 from gammacaps.explorer.drawing import draw_trees
 from gammacaps.explorer.networks import Network
 from gammacaps.explorer.work import Tick
-from gammacaps.models import CapsuleModel, Model
+from gammacaps.models import CapsuleModel, Model, Parse
 from gammacaps.models.twin import twin
 
 SEED = 0
@@ -31,16 +33,52 @@ EXAMPLES = 8  # real images shown for a capsule
 CLASS_PENALTY = 1e-4
 
 
-def parse(asked: questions.Parse, network: Network) -> dict[str, Any]:
-    """The tree by each of routing's iterations, its drawings, and with capsules off the scores before."""
-    image = questions.image_of(asked.image, network)
-    model = with_off(asked, network)
-    answer: dict[str, Any] = {"label": label_of(asked, network), **shown(image), **judged(scores_of(model, image))}
-    if asked.off:
-        answer["before"] = judged(scores_of(network.model, image))
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """What a pass of a network left of one of its images: all that the answer to a question is made of."""
+
+    image: Float[Tensor, "C H W"]
+    scores: Float[Tensor, "N"]
+    before: Float[Tensor, "N"] | None  # with all capsules on, where some are off
+    model: Model  # which made the pass
+    parses: Sequence[Parse]  # of all of its images, by routing's iterations; of a network without trees none
+    place: int  # of this image
+
+
+def group_of(asked: questions.Parse, networks: Sequence[Network]) -> Hashable:
+    """What questions must have in common to share a pass; None where an image's scores depend on its neighbours'."""
+    alone = isinstance(networks[asked.network].model, CapsuleModel) and not networks[asked.network].trees
+    return None if alone else (asked.network, asked.off)
+
+
+def passes(asked: Sequence[questions.Parse], network: Network) -> list[Passed]:
+    """One pass for the images of all questions, which are of one group."""
+    images = torch.stack([questions.image_of(each.image, network) for each in asked])  # B C H W
+    model = with_off(asked[0], network)
+    before = scores_of(network.model, images) if asked[0].off else None
+    parses: list[Parse] = []
     if network.trees:
-        how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
-        trees = [parse_tree(model, image, **how)] if asked.last else routing_trees(model, image, **how)
+        assert isinstance(model, CapsuleModel)
+        with torch.no_grad():
+            only_last = all(each.last for each in asked)
+            parses = [model.parse(images)] if only_last else routing_parses(model, images)
+    scores = parses[-1].scores if parses else scores_of(model, images)
+    return [
+        Passed(image, scores[b], None if before is None else before[b], model, parses, b)
+        for b, image in enumerate(images)
+    ]
+
+
+def parse(asked: questions.Parse, network: Network, found: Passed | None = None) -> dict[str, Any]:
+    """The tree by each of routing's iterations, its drawings, and with capsules off the scores before."""
+    found = found or passes([asked], network)[0]
+    answer: dict[str, Any] = {"label": label_of(asked, network), **shown(found.image), **judged(found.scores)}
+    if found.before is not None:
+        answer["before"] = judged(found.before)
+    if isinstance(found.model, CapsuleModel) and found.parses:
+        wanted = [(None, found.parses[-1])] if asked.last else list(enumerate(found.parses, 1))
+        how = (found.place, found.image, asked.tau, network.class_names)
+        trees = [tree_of(found.model, made, *how, k) for k, made in wanted]
         answer["drawings"] = draw_trees([trees], show_all=asked.all)
         answer["tree"] = trees[-1].to_json()
     return answer
@@ -50,7 +88,7 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
     """Both trees, the changed image and what changed. The class that the network gives the clean image is attacked."""
     image = questions.image_of(asked.image, network)
     model = with_off(asked, network)
-    clean = judged(scores_of(model, image))
+    clean = judged(scores_of(model, image.unsqueeze(0))[0])
     attacked = attacked_image(asked, model, image, clean["predicted"], tick)
     answer: dict[str, Any] = {
         "eps": asked.eps,
@@ -58,7 +96,7 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
         "target": asked.target,
         "label": label_of(asked, network),
         "clean": {**shown(image), **clean},
-        "attacked": {**shown(attacked), **judged(scores_of(model, attacked))},
+        "attacked": {**shown(attacked), **judged(scores_of(model, attacked.unsqueeze(0))[0])},
         "difference": {
             # Unchanged is mid-grey, a change by eps black or white.
             "png": data_url(((attacked - image) / (2 * max(asked.eps, questions.LEAST_EPS)) + 0.5).clamp(0, 1)),
@@ -67,7 +105,7 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
         },
     }
     if asked.off:
-        answer["before"] = judged(scores_of(network.model, image))
+        answer["before"] = judged(scores_of(network.model, image.unsqueeze(0))[0])
     if network.trees:
         how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
         trees = [routing_trees(model, x, **how) for x in (image, attacked)]
@@ -244,10 +282,10 @@ def with_off(asked: questions.Parse, network: Network) -> Model:
 
 
 @torch.no_grad()
-def scores_of(model: Model, image: Float[Tensor, "C H W"]) -> Float[Tensor, "N"]:
+def scores_of(model: Model, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B N"]:
     """In [0, 1]: the lengths of class capsules; of a network without capsules the probabilities."""
-    scores = model(image.unsqueeze(0))[0]
-    return scores if isinstance(model, CapsuleModel) else scores.softmax(0)
+    scores = model(images)
+    return scores if isinstance(model, CapsuleModel) else scores.softmax(1)
 
 
 def judged(scores: Float[Tensor, "N"]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from gammacaps.errors import InputError
 from gammacaps.explorer import answers, questions
 from gammacaps.explorer.guard import Guard
 from gammacaps.explorer.networks import Network
-from gammacaps.explorer.work import Busy, Call, Job, Lane, Work
+from gammacaps.explorer.work import Busy, Call, Job, Work
 
 KINDS = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript"}
 MOST_BYTES = 2**16  # of a question, and what its pixels take beside
@@ -39,11 +39,19 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1") -> Starl
     limit = MOST_BYTES + 2 * channels * height * width
     page = page_files()
 
-    def ask(lane: Lane, question: Any, call: Call) -> bytes | Job:
-        """A kept answer, or the job that makes it. A key is all that an answer hangs on: networks never change."""
-        words = json.dumps([type(question).__name__, dataclasses.asdict(question)], sort_keys=True)
-        key = hashlib.sha256(words.encode()).hexdigest()
-        return work.find(key) or work.job(lane, key, call)
+    def ask(question: Any, call: Call) -> bytes | Job:
+        """A kept answer, or the job that makes it."""
+        key = key_of(question)
+        return work.find(key) or work.job("slow", key, call)
+
+    def parse_calls(asked: Sequence[questions.Parse]) -> list[Call]:
+        """One pass of a network for all of these, and for each what makes its answer of it."""
+        network = networks[asked[0].network]
+
+        def call(one: questions.Parse, found: answers.Passed) -> Call:
+            return lambda tick: dumped(answers.parse(one, network, found))
+
+        return [call(*each) for each in zip(asked, answers.passes(asked, network), strict=True)]
 
     async def get_page(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -69,25 +77,25 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1") -> Starl
             whole_numbers(request, ("network", "layer", "capsule")), networks
         )
         question = CapsuleQuestion(place, layer, capsule)
-        made = ask("slow", question, lambda tick: dumped(answers.capsule(networks[place], layer, capsule)))
+        made = ask(question, lambda tick: dumped(answers.capsule(networks[place], layer, capsule)))
         return await whole_answer(request, made)
 
     async def post_parse(request: Request) -> Response:
         asked = questions.read_parse(await body_of(request, limit), networks)
-        network = networks[asked.network]
-        made = ask("quick", asked, lambda tick: dumped(answers.parse(asked, network)))
+        key = key_of(asked)
+        made = work.find(key) or work.share("quick", key, answers.group_of(asked, networks), asked, parse_calls)
         return await whole_answer(request, made)
 
     async def post_attack(request: Request) -> Response:
         asked = questions.read_attack(await body_of(request, limit), networks)
         network = networks[asked.network]
-        made = ask("slow", asked, lambda tick: dumped(answers.attack(asked, network, tick)))
+        made = ask(asked, lambda tick: dumped(answers.attack(asked, network, tick)))
         return streamed(made)
 
     async def post_activate(request: Request) -> Response:
         asked = questions.read_activate(await body_of(request, limit), networks)
         network = networks[asked.network]
-        made = ask("slow", asked, lambda tick: dumped(answers.activated(asked, network, tick)))
+        made = ask(asked, lambda tick: dumped(answers.activated(asked, network, tick)))
         return streamed(made)
 
     @contextlib.asynccontextmanager
@@ -127,6 +135,12 @@ class CapsuleQuestion:
     network: int
     layer: int
     capsule: int
+
+
+def key_of(question: Any) -> str:
+    """All that an answer hangs on: networks never change."""
+    words = json.dumps([type(question).__name__, dataclasses.asdict(question)], sort_keys=True)
+    return hashlib.sha256(words.encode()).hexdigest()
 
 
 def page_files() -> dict[str, bytes]:
@@ -232,7 +246,7 @@ async def tell_input(request: Request, error: InputError) -> Response:
 
 
 async def tell_busy(request: Request, error: Busy) -> Response:
-    return JSONResponse({"error": BUSY}, 503, headers={"retry-after": "1"})
+    return JSONResponse({"error": BUSY}, 503, headers={"retry-after": str(error.seconds)})
 
 
 async def tell_fault(request: Request, error: Exception) -> Response:

@@ -1,30 +1,44 @@
 """Work off the page's thread: two lanes, so that what is slow never holds up what is quick; answers kept by content.
 
 Whoever asks for what is being worked out already waits for that; what nobody waits for any more is stopped.
+Questions of one group that wait together are answered from one pass of the network. More than can be answered in time
+is refused.
 Once nothing has been asked for a while, the memory that work needed goes back to the system.
 """
 
 import asyncio
 import contextlib
 import ctypes
+import itertools
+import math
 import threading
+import time
 import zlib
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from typing import Any, Literal
 
 Lane = Literal["quick", "slow"]
 Tick = Callable[[int, int], None]  # passes done and passes in all; raises where nobody waits any more
 Call = Callable[[Tick], bytes]
+Calls = Callable[[Sequence[Any]], Sequence[Call]]  # of questions that share a pass: makes it, and gives a call for each
 
-WAITING: dict[Lane, int] = {"quick": 256, "slow": 32}  # jobs in a lane, at most
+WAITING: dict[Lane, int] = {"quick": 1024, "slow": 32}  # jobs in a lane, at most
+PATIENCE: dict[Lane, float] = {"quick": 10.0, "slow": math.inf}  # seconds to wait in a lane, as far as can be foreseen
+TOGETHER = 16  # questions that share a pass, at most
+PASS = 1.0  # seconds that the answers from one pass should take: the last of them waits for the first
+PACE = 64  # answers by which a lane's pace is known
 KEPT = 4 * 2**20  # bytes of answers, packed to about a ninth
 REST = 2.0  # seconds without work, after which memory is given back
 
 
 class Busy(Exception):
-    """The lane is full: come back later."""
+    """The lane is full: come back after so many seconds."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
 
 
 class Stopped(Exception):
@@ -34,8 +48,9 @@ class Stopped(Exception):
 class Job:
     """One answer in the making, for all who want it; each of them must leave."""
 
-    def __init__(self, call: Call) -> None:
-        self.call = call
+    def __init__(self, key: str, name: str, group: Hashable, question: Any, calls: Calls) -> None:
+        self.key, self.name = key, name  # of its answer, and its own among the lane's jobs
+        self.group, self.question, self.calls = group, question, calls
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.progress: tuple[int, int] | None = None
         self.wanted = 1
@@ -46,11 +61,10 @@ class Job:
         if self.wanted == 0:
             self.stop.set()
 
-    def run(self) -> tuple[bytes, bytes]:
-        """In the lane's thread: the answer, and what is kept of it."""
+    def run(self, call: Call) -> bytes:
+        """In the lane's thread."""
         self.tick(0, 0)
-        answer = self.call(self.tick)
-        return answer, zlib.compress(answer, 1)
+        return call(self.tick)
 
     def tick(self, done: int, total: int) -> None:
         if self.stop.is_set():
@@ -58,14 +72,49 @@ class Job:
         self.progress = (done, total) if total else None
 
 
+class Queue:
+    """What waits in a lane, for its thread to take, and how long an answer took lately."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Job] = deque()
+        self.lock = threading.Lock()
+        self.took: deque[float] = deque(maxlen=PACE)  # seconds
+
+    @property
+    def pace(self) -> float:
+        """Seconds an answer; 0 where nothing is known."""
+        took = list(self.took)
+        return sum(took) / len(took) if took else 0.0
+
+    def put(self, job: Job) -> None:
+        with self.lock:
+            self.waiting.append(job)
+
+    def take(self) -> list[Job]:
+        """The job that waited longest, with others of its group; none where all have been taken."""
+        most = TOGETHER if self.pace == 0 else max(1, min(TOGETHER, int(PASS / self.pace)))
+        taken: list[Job] = []
+        left: deque[Job] = deque()
+        with self.lock:
+            for job in self.waiting:
+                first = taken[0] if taken else job
+                fits = first is job or (job.group is not None and job.group == first.group)
+                (taken if fits and len(taken) < most else left).append(job)
+            self.waiting = left
+        return taken
+
+
 class Work:
     """Both lanes, each with a thread of its own, and the answers kept. Lives in one event loop."""
 
     def __init__(self) -> None:
         self.lanes = {lane: ThreadPoolExecutor(1, thread_name_prefix=f"gammacaps-{lane}") for lane in WAITING}
+        self.packer = ThreadPoolExecutor(1, thread_name_prefix="gammacaps-pack")
+        self.queues: dict[Lane, Queue] = {lane: Queue() for lane in WAITING}
         self.jobs: dict[Lane, dict[str, Job]] = {lane: {} for lane in WAITING}
         self.kept: OrderedDict[str, bytes] = OrderedDict()  # packed
         self.size = 0
+        self.numbers = itertools.count()
         self.rest: asyncio.TimerHandle | None = None
 
     def find(self, key: str) -> bytes | None:
@@ -77,38 +126,50 @@ class Work:
 
     def job(self, lane: Lane, key: str, call: Call) -> Job:
         """The job for a key, begun if there is none. Whoever calls this waits for it, and must leave it."""
-        jobs = self.jobs[lane]
+        return self.share(lane, key, None, None, lambda _: [call])
+
+    def share(self, lane: Lane, key: str, group: Hashable, question: Any, calls: Calls) -> Job:
+        """As `job`, for a question that may share a pass with others of its group that wait at the same time."""
+        jobs, queue = self.jobs[lane], self.queues[lane]
         found = jobs.get(key)
         if found is not None and not found.stop.is_set():
             found.wanted += 1
             return found
-        if len(jobs) >= WAITING[lane]:
-            raise Busy
+        # What was left is passed over in no time.
+        seconds = queue.pace * sum(not job.stop.is_set() for job in jobs.values())
+        if len(jobs) >= WAITING[lane] or seconds > PATIENCE[lane]:
+            raise Busy(math.ceil(max(1.0, seconds - PATIENCE[lane])))
         self._stay_awake()
-        made = Job(call)
         # One that was stopped may still stand under this key until its thread has noticed.
-        name = key if found is None else f"{key} {id(made)}"
-        jobs[name] = made
-        done = asyncio.get_running_loop().run_in_executor(self.lanes[lane], made.run)
-        done.add_done_callback(lambda future: self._finish(lane, name, key, made, future))
+        name = key if found is None else f"{key} {next(self.numbers)}"
+        made = jobs[name] = Job(key, name, group, question, calls)
+        queue.put(made)
+        loop = asyncio.get_running_loop()
+
+        def finish(job: Job, result: bytes | Exception) -> None:
+            packed = zlib.compress(result, 1) if isinstance(result, bytes) else b""
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and everybody has gone
+                loop.call_soon_threadsafe(self._finish, lane, job, result, packed)
+
+        # In a thread of its own, since packing needs none of what the lane's thread has to wait for.
+        self.lanes[lane].submit(serve, queue, lambda *done: self.packer.submit(finish, *done))
         return made
 
-    def _finish(self, lane: Lane, name: str, key: str, job: Job, future: "asyncio.Future[tuple[bytes, bytes]]") -> None:
-        del self.jobs[lane][name]
+    def _finish(self, lane: Lane, job: Job, result: bytes | Exception, packed: bytes) -> None:
+        self.jobs[lane].pop(job.name, None)
         if not any(self.jobs.values()):
             self._stay_awake()
             self.rest = asyncio.get_running_loop().call_later(REST, self._rest)
-        error = asyncio.CancelledError() if future.cancelled() else future.exception()
-        if error is None:
-            self._keep(key, future.result()[1])
+        if isinstance(result, bytes):
+            self._keep(job.key, packed)
         if job.answer.done():
             return
-        if error is None:
-            job.answer.set_result(future.result()[0])
-        elif isinstance(error, Stopped | asyncio.CancelledError):
+        if isinstance(result, bytes):
+            job.answer.set_result(result)
+        elif isinstance(result, Stopped):
             job.answer.cancel()
         else:
-            job.answer.set_exception(error)
+            job.answer.set_exception(result)
             job.answer.exception()  # seen, even where nobody is left to see it
 
     def _keep(self, key: str, packed: bytes) -> None:
@@ -132,8 +193,48 @@ class Work:
         for jobs in self.jobs.values():
             for job in jobs.values():
                 job.stop.set()
-        for lane in self.lanes.values():
-            lane.shutdown(wait=True, cancel_futures=True)
+        for thread in (*self.lanes.values(), self.packer):
+            thread.shutdown(wait=True, cancel_futures=True)
+        for jobs in self.jobs.values():
+            for job in jobs.values():
+                job.answer.cancel()
+
+
+Finish = Callable[[Job, bytes | Exception], object]
+
+
+def serve(queue: Queue, finish: Finish) -> None:
+    """One turn of a lane's thread: there is one for each job, but an earlier turn may have taken several."""
+    jobs = queue.take()
+    if jobs:
+        start = time.monotonic()
+        done = answer_together(jobs, finish)
+        queue.took.extend([(time.monotonic() - start) / done] * done if done else [])
+
+
+def answer_together(jobs: Sequence[Job], finish: Finish) -> int:
+    """Answers jobs of one group from one pass, each as soon as it is ready; how many were answered."""
+    wanted = []
+    for job in jobs:
+        if job.stop.is_set():
+            finish(job, Stopped())
+        else:
+            wanted.append(job)
+    if not wanted:
+        return 0
+    try:
+        calls = wanted[0].calls([job.question for job in wanted])
+    except Exception as error:
+        if len(wanted) > 1:  # one of them is at fault, and the others are not
+            return sum(answer_together([job], finish) for job in wanted)
+        finish(wanted[0], error)
+        return 1
+    for job, call in zip(wanted, calls, strict=True):
+        try:
+            finish(job, job.run(call))
+        except Exception as error:
+            finish(job, error)
+    return len(wanted)
 
 
 def give_back() -> None:
