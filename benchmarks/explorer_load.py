@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-MOST_CLIENTS, MOST_SECONDS = 900, 300
+MOST_CLIENTS, MOST_SECONDS = 800, 300
 PATIENCE = 60  # seconds for one answer
 WARM = 5  # parses before anything is timed
 
