@@ -15,6 +15,7 @@ from gammacaps.errors import InputError
 from gammacaps.explain.draw import draw, draw_pair, draw_routing
 from gammacaps.explain.draw.layout import TOP, has_places, lay_out
 from gammacaps.explain.draw.paths import OTHER, PALETTE, WIDEST, bundles, colours_of, leads_to
+from gammacaps.explain.draw.svg import shown
 from gammacaps.explain.tree import Layer, Node, ParseTree, difference, parse_tree, parse_trees, routing_trees
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -291,3 +292,10 @@ def test_layers_without_places_are_columns():
 def test_bad_input_is_named(call, words):
     with pytest.raises(InputError, match=words):
         call(tree_of(PRIMARY, HIDDEN))
+
+
+def test_numbers_in_a_drawing_are_as_short_as_can_be_seen():
+    values = [k / 777 for k in range(-9000, 9000, 7)] + [9.994, 9.996, 99.96, 1234.5, -0.0, -0.001, 12.0]
+    assert [shown(value) for value in values] == [
+        f"{round(value, 1 if abs(value) >= 10 else 2) + 0.0:g}" for value in values
+    ]

@@ -8,8 +8,12 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+import torch
+from serving import request
 
 from gammacaps.cli import main
 from gammacaps.errors import InputError
@@ -30,6 +34,45 @@ def test_it_serves_what_it_says_and_ends_on_ctrl_c(runs):
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.skipif(sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="there is no second process")
+def test_a_second_process_answers_in_a_crowd_and_its_end_is_nobody_s_loss(runs, networks):
+    command = [sys.executable, "-m", "gammacaps", "explore", str(runs[0]), "--port", "0", "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def crowd(tau):
+        bodies = [{"image": {"sample": k}, "tau": tau} for k in range(60)]
+        with ThreadPoolExecutor(60) as pool:
+            return list(pool.map(lambda body: request(port, "POST", "/api/parse", body), bodies))
+
+    try:
+        port = int(re.search(r":(\d+)/ ", process.stdout.readline())[1])
+        (helper,) = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+        before = ticks(helper)
+        found = crowd(0.1)
+        assert {status for status, _, _ in found} == {200}
+        with torch.no_grad():
+            scores = networks[0].model(networks[0].images[:60])
+        for expected, (_, _, content) in zip(scores.tolist(), found, strict=True):
+            assert json.loads(content)["scores"] == pytest.approx(expected, abs=2e-4)
+        assert ticks(helper) > before
+        os.kill(helper, signal.SIGKILL)
+        assert {status for status, _, _ in crowd(0.2)} == {200}
+        assert {status for status, _, _ in crowd(0.3)} == {200}
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 0
+        assert errors.endswith("The explorer has ended.\n")
+        assert "this one goes on alone" in errors
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ticks(pid):
+    """Of CPU that a process took."""
+    return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
 
 
 @pytest.mark.parametrize(

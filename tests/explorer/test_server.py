@@ -250,6 +250,7 @@ def test_parses_that_wait_share_a_pass_and_each_gets_its_own_answer(networks, mo
 
     monkeypatch.setattr(answers, "passes", counted)
     monkeypatch.setattr(answers, "parse", held)
+    monkeypatch.setattr(work, "PASS", 1000)  # seconds: to be held looks slow
     bodies = [{"image": {"sample": k}, "tau": 0.1 + 0.05 * k, "last": k % 2 == 0} for k in range(1, 7)]
     bodies += [{"network": 1, "image": {"sample": 1}}, {"image": {"sample": 1}, "off": [[1, 0]]}]  # by other networks
     with serving(networks) as (port, app), concurrent.futures.ThreadPoolExecutor(9) as pool:

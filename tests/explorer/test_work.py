@@ -133,6 +133,12 @@ def shared(mine, passes, names, group="group"):
     return [mine.share("quick", name, group, name, calls) for name in names]
 
 
+@pytest.fixture
+def patient(monkeypatch):
+    """To be held looks slow, which is no reason to share less here."""
+    monkeypatch.setattr(work, "PASS", 1000)
+
+
 def hold(mine):
     """A gate, before which the quick lane's thread waits."""
     gate, begun = threading.Event(), threading.Event()
@@ -141,6 +147,7 @@ def hold(mine):
     return gate
 
 
+@pytest.mark.usefixtures("patient")
 def test_what_waits_together_shares_a_pass_and_each_gets_its_own_answer():
     passes = []
 
@@ -155,6 +162,7 @@ def test_what_waits_together_shares_a_pass_and_each_gets_its_own_answer():
     assert passes == [["a", "b", "c"], ["other"]]
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("bad", ["bad", "bad pass"])
 def test_an_error_in_one_question_does_not_break_the_others_of_its_pass(bad):
     passes = []
@@ -172,6 +180,7 @@ def test_an_error_in_one_question_does_not_break_the_others_of_its_pass(bad):
     assert passes == [["a", bad, "c"]] + ([["a"], [bad], ["c"]] if bad == "bad pass" else [])
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_question_that_is_left_while_it_waits_is_not_in_the_pass():
     passes = []
 

@@ -6,6 +6,7 @@ from independent import scores as loops
 
 from gammacaps.errors import InputError
 from gammacaps.metrics import DScore, TScore, d_score, t_score
+from gammacaps.metrics.tree import t_scores
 
 
 @settings(max_examples=30, deadline=None)
@@ -114,3 +115,10 @@ def test_a_capsule_that_sees_few_parents_is_measured_by_those():
 def test_what_can_t_be_scored_gets_one_sentence(call, words):
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_the_t_score_of_each_example_is_that_of_the_example_alone():
+    couplings = torch.rand(4, 5, 3, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    parents = torch.tensor([3, 2, 1, 3, 2])
+    alone = [t_score(each.unsqueeze(0), parents).item() for each in couplings]
+    assert t_scores(couplings, parents).tolist() == pytest.approx(alone, abs=1e-12)

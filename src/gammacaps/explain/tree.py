@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gammacaps.data import check_images
 from gammacaps.errors import InputError
-from gammacaps.metrics import t_score
+from gammacaps.metrics.tree import t_scores
 from gammacaps.models import CapsuleModel, MatrixCapsNet, Parse
 from gammacaps.nn import MatrixCapsules, RoutedCapsules
 from gammacaps.nn.matrix import MatrixLayer
@@ -156,7 +156,8 @@ def parse_trees(
     """The parse trees of images (B, C, H, W), from one pass of the network."""
     network, names = _check(model, images, tau, class_names)
     parse = network.parse(images.to(next(network.parameters())))
-    return [tree_of(network, parse, b, image, tau, names) for b, image in enumerate(images)]
+    T = trees_T(parse)
+    return [tree_of(network, parse, b, image, tau, names, T=T) for b, image in enumerate(images)]
 
 
 @torch.no_grad()
@@ -207,25 +208,36 @@ def tree_of(
     tau: float,
     names: tuple[str, ...],
     iteration: int | None = None,
+    T: Sequence[Sequence[float]] | None = None,
 ) -> ParseTree:
-    """The tree of image b of a parse, which may be one that `routing_parses` gave for an iteration."""
+    """The tree of image b of a parse, which may be one that `routing_parses` gave for an iteration.
+
+    `T` is what `trees_T` says of the parse, which need not be worked out for each of its images.
+    """
+    T = T or trees_T(parse)
     layers = tuple(
         Layer(name, tuple(activations[b].tolist()), grid, activations.shape[1] // (grid[0] * grid[1]))
         for name, activations, grid in zip(parse.layers, parse.activations, _grids(network), strict=True)
     )
     nodes: list[Node] = []
-    T: list[float] = []
     chosen: set[int] = set()
     for l, layer in enumerate(layers):
         couplings = parse.couplings[l] if l < len(layers) - 1 else None
-        if couplings is not None:
-            T.append(max(0.0, t_score(couplings[b : b + 1], parse.parents[l]).item()))  # not -1e-9
         found = _nodes(l, layer, chosen, tau, None if couplings is None else couplings[b])
         chosen = {node.parent for node in found if node.parent is not None}
         nodes += found
     scores = layers[-1].activations
     predicted = int(parse.scores[b].argmax())
-    return ParseTree(image.detach().cpu(), layers, tuple(nodes), tuple(T), scores, predicted, tau, names, iteration)
+    return ParseTree(image.detach().cpu(), layers, tuple(nodes), tuple(T[b]), scores, predicted, tau, names, iteration)
+
+
+def trees_T(parse: Parse) -> list[list[float]]:
+    """For each image of a parse, the T of each routed layer."""
+    layers = []
+    for couplings, parents in zip(parse.couplings, parse.parents, strict=True):
+        assert couplings is not None
+        layers.append(t_scores(couplings, parents))
+    return torch.stack(layers, dim=1).clamp(min=0).tolist()  # not -1e-9
 
 
 def _nodes(l: int, layer: Layer, chosen: set[int], tau: float, couplings: Tensor | None) -> list[Node]:

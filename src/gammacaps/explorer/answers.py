@@ -18,7 +18,7 @@ from gammacaps.explain.draw.figure import count_changes
 from gammacaps.explain.examples import features, stand_out
 from gammacaps.explain.off import without
 from gammacaps.explain.pictures import image_png, plain
-from gammacaps.explain.tree import Difference, ParseTree, difference, routing_parses, routing_trees, tree_of
+from gammacaps.explain.tree import Difference, ParseTree, difference, routing_parses, routing_trees, tree_of, trees_T
 from gammacaps.explorer import questions
 from gammacaps.explorer.drawing import draw_trees
 from gammacaps.explorer.networks import Network
@@ -42,6 +42,7 @@ class Passed:
     before: Float[Tensor, "N"] | None  # with all capsules on, where some are off
     model: Model  # which made the pass
     parses: Sequence[Parse]  # of all of its images, by routing's iterations; of a network without trees none
+    T: Sequence[Sequence[Sequence[float]]]  # of these
     place: int  # of this image
 
 
@@ -62,9 +63,10 @@ def passes(asked: Sequence[questions.Parse], network: Network) -> list[Passed]:
         with torch.no_grad():
             only_last = all(each.last for each in asked)
             parses = [model.parse(images)] if only_last else routing_parses(model, images)
+    T = [trees_T(each) for each in parses]
     scores = parses[-1].scores if parses else scores_of(model, images)
     return [
-        Passed(image, scores[b], None if before is None else before[b], model, parses, b)
+        Passed(image, scores[b], None if before is None else before[b], model, parses, T, b)
         for b, image in enumerate(images)
     ]
 
@@ -76,9 +78,10 @@ def parse(asked: questions.Parse, network: Network, found: Passed | None = None)
     if found.before is not None:
         answer["before"] = judged(found.before)
     if isinstance(found.model, CapsuleModel) and found.parses:
-        wanted = [(None, found.parses[-1])] if asked.last else list(enumerate(found.parses, 1))
+        made = list(zip(found.parses, found.T, strict=True))
+        wanted = [(None, made[-1])] if asked.last else list(enumerate(made, 1))
         how = (found.place, found.image, asked.tau, network.class_names)
-        trees = [tree_of(found.model, made, *how, k) for k, made in wanted]
+        trees = [tree_of(found.model, parse, *how, iteration=k, T=T) for k, (parse, T) in wanted]
         answer["drawings"] = draw_trees([trees], show_all=asked.all)
         answer["tree"] = trees[-1].to_json()
     return answer

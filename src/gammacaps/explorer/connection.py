@@ -7,7 +7,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADERS = 10.0  # seconds for all of a request's headers, from the connection's start or the last answer's end
 READING = 60.0  # seconds for a client to take what it was sent
-CONNECTIONS = 1000  # open at once: from there on the oldest that has no question under way makes room for a new one
+# Open at once, under the 1,024 files that most systems allow: from there on the oldest that has no question under way
+# makes room for a new one.
+CONNECTIONS = 900
 
 
 class Connection(H11Protocol):

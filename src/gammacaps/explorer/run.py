@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 from gammacaps.errors import InputError
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.connection import Connection
+from gammacaps.explorer.helper import helper_for
 from gammacaps.explorer.networks import load_networks
 from gammacaps.explorer.server import create_app
 
@@ -25,14 +26,20 @@ PORT = 8717
 def explore(names: Sequence[str], config: ExploreConfig) -> None:
     """Serves until it is interrupted."""
     networks = load_networks(names, config)
-    gc.freeze()  # what is there now stays: nobody need look through it again while answers come and go
-    with listen(config.host, config.port) as listener:
+    with contextlib.ExitStack() as ends:
+        listener = ends.enter_context(listen(config.host, config.port))
+        # What is there now stays, and what answers are made of goes by itself: neither needs much looking through.
+        gc.freeze()
+        gc.set_threshold(20_000)
+        helper = helper_for(networks, listener)
+        if helper is not None:
+            ends.enter_context(contextlib.closing(helper))
         address = address_of(config.host, listener.getsockname()[1])
         shown = " and ".join(network.name for network in networks)
         print(f"Exploring {shown} at {address} (Ctrl-C ends it)", flush=True)
         if config.browser and has_screen():
             threading.Timer(0.5, webbrowser.open, (address,)).start()
-        server = uvicorn.Server(served(create_app(networks, host=config.host)))
+        server = uvicorn.Server(served(create_app(networks, host=config.host, helper=helper)))
         with contextlib.suppress(KeyboardInterrupt):  # which comes or not by when the signal does
             server.run(sockets=[listener])
         print("The explorer has ended.", file=sys.stderr)

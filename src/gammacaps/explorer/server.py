@@ -21,7 +21,7 @@ from gammacaps.errors import InputError
 from gammacaps.explorer import answers, questions
 from gammacaps.explorer.guard import Guard
 from gammacaps.explorer.networks import Network
-from gammacaps.explorer.work import Busy, Call, Job, Work
+from gammacaps.explorer.work import Busy, Call, Calls, Helps, Job, Work
 
 KINDS = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript"}
 MOST_BYTES = 2**16  # of a question, and what its pixels take beside
@@ -33,8 +33,9 @@ BUSY = "The server has its hands full: try again in a moment."
 log = logging.getLogger(__name__)
 
 
-def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1") -> Starlette:
+def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: Helps | None = None) -> Starlette:
     """The page and the interface for these networks, for an ASGI server that listens at `host`."""
+    calls = parse_calls(networks)
     channels, height, width = networks[0].model.config.image_shape
     limit = MOST_BYTES + 2 * channels * height * width
     page = page_files()
@@ -43,15 +44,6 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1") -> Starl
         """A kept answer, or the job that makes it."""
         key = key_of(question)
         return work.find(key) or work.job("slow", key, call)
-
-    def parse_calls(asked: Sequence[questions.Parse]) -> list[Call]:
-        """One pass of a network for all of these, and for each what makes its answer of it."""
-        network = networks[asked[0].network]
-
-        def call(one: questions.Parse, found: answers.Passed) -> Call:
-            return lambda tick: dumped(answers.parse(one, network, found))
-
-        return [call(*each) for each in zip(asked, answers.passes(asked, network), strict=True)]
 
     async def get_page(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -83,7 +75,7 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1") -> Starl
     async def post_parse(request: Request) -> Response:
         asked = questions.read_parse(await body_of(request, limit), networks)
         key = key_of(asked)
-        made = work.find(key) or work.share("quick", key, answers.group_of(asked, networks), asked, parse_calls)
+        made = work.find(key) or work.share("quick", key, answers.group_of(asked, networks), asked, calls)
         return await whole_answer(request, made)
 
     async def post_attack(request: Request) -> Response:
@@ -103,7 +95,7 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1") -> Starl
         yield
         work.close()
 
-    work = Work()
+    work = Work(helper)
     routes = [
         Route("/", get_page),
         Route("/page/{name}", get_page),
@@ -135,6 +127,20 @@ class CapsuleQuestion:
     network: int
     layer: int
     capsule: int
+
+
+def parse_calls(networks: Sequence[Network]) -> Calls:
+    """How questions for parses that share a pass are answered: the pass, and for each what makes its answer of it."""
+
+    def calls(asked: Sequence[questions.Parse]) -> list[Call]:
+        network = networks[asked[0].network]
+
+        def call(one: questions.Parse, found: answers.Passed) -> Call:
+            return lambda tick: dumped(answers.parse(one, network, found))
+
+        return [call(*each) for each in zip(asked, answers.passes(asked, network), strict=True)]
+
+    return calls
 
 
 def key_of(question: Any) -> str:

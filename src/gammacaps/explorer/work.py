@@ -9,15 +9,17 @@ Once nothing has been asked for a while, the memory that work needed goes back t
 import asyncio
 import contextlib
 import ctypes
+import gc
 import itertools
+import logging
 import math
 import threading
 import time
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 Lane = Literal["quick", "slow"]
 Tick = Callable[[int, int], None]  # passes done and passes in all; raises where nobody waits any more
@@ -31,6 +33,7 @@ PASS = 1.0  # seconds that the answers from one pass should take: the last of th
 PACE = 64  # answers by which a lane's pace is known
 KEPT = 4 * 2**20  # bytes of answers, packed to about a ninth
 REST = 2.0  # seconds without work, after which memory is given back
+log = logging.getLogger(__name__)
 
 
 class Busy(Exception):
@@ -61,30 +64,40 @@ class Job:
         if self.wanted == 0:
             self.stop.set()
 
-    def run(self, call: Call) -> bytes:
-        """In the lane's thread."""
-        self.tick(0, 0)
-        return call(self.tick)
-
     def tick(self, done: int, total: int) -> None:
         if self.stop.is_set():
             raise Stopped
         self.progress = (done, total) if total else None
 
 
-class Queue:
-    """What waits in a lane, for its thread to take, and how long an answer took lately."""
+@runtime_checkable
+class Helps(Protocol):
+    """Answers questions of the quick lane in another process."""
 
-    def __init__(self) -> None:
+    def answer(self, asked: Sequence[Any]) -> Sequence[bytes | Exception]: ...
+
+    def rest(self) -> None: ...
+
+
+class Queue:
+    """What waits in a lane, for its threads to take, and how long an answer took lately."""
+
+    def __init__(self, helper: Helps | None = None) -> None:
+        self.helper = helper
+        self.here = threading.Lock()  # whoever has it answers in this process; another thread by the helper
         self.waiting: deque[Job] = deque()
         self.lock = threading.Lock()
         self.took: deque[float] = deque(maxlen=PACE)  # seconds
 
     @property
     def pace(self) -> float:
-        """Seconds an answer; 0 where nothing is known."""
+        """Seconds an answer takes; 0 where nothing is known."""
         took = list(self.took)
         return sum(took) / len(took) if took else 0.0
+
+    @property
+    def threads(self) -> int:
+        return 1 if self.helper is None else 2
 
     def put(self, job: Job) -> None:
         with self.lock:
@@ -105,12 +118,18 @@ class Queue:
 
 
 class Work:
-    """Both lanes, each with a thread of its own, and the answers kept. Lives in one event loop."""
+    """Both lanes, each with a thread of its own, and the answers kept. Lives in one event loop.
 
-    def __init__(self) -> None:
-        self.lanes = {lane: ThreadPoolExecutor(1, thread_name_prefix=f"gammacaps-{lane}") for lane in WAITING}
+    A helper serves the quick lane too, whenever that has more to do than one thread can take.
+    """
+
+    def __init__(self, helper: Helps | None = None) -> None:
+        self.queues: dict[Lane, Queue] = {"quick": Queue(helper), "slow": Queue()}
+        self.lanes = {
+            lane: ThreadPoolExecutor(queue.threads, thread_name_prefix=f"gammacaps-{lane}")
+            for lane, queue in self.queues.items()
+        }
         self.packer = ThreadPoolExecutor(1, thread_name_prefix="gammacaps-pack")
-        self.queues: dict[Lane, Queue] = {lane: Queue() for lane in WAITING}
         self.jobs: dict[Lane, dict[str, Job]] = {lane: {} for lane in WAITING}
         self.kept: OrderedDict[str, bytes] = OrderedDict()  # packed
         self.size = 0
@@ -136,7 +155,7 @@ class Work:
             found.wanted += 1
             return found
         # What was left is passed over in no time.
-        seconds = queue.pace * sum(not job.stop.is_set() for job in jobs.values())
+        seconds = queue.pace / queue.threads * sum(not job.stop.is_set() for job in jobs.values())
         if len(jobs) >= WAITING[lane] or seconds > PATIENCE[lane]:
             raise Busy(math.ceil(max(1.0, seconds - PATIENCE[lane])))
         self._stay_awake()
@@ -186,6 +205,8 @@ class Work:
     def _rest(self) -> None:
         # In the slow lane's thread, since the page may ask for a tree in the meantime.
         asyncio.get_running_loop().run_in_executor(self.lanes["slow"], give_back)
+        if (helper := self.queues["quick"].helper) is not None:
+            helper.rest()
 
     def close(self) -> None:
         """Stops all work; what was waiting is cancelled."""
@@ -205,39 +226,70 @@ Finish = Callable[[Job, bytes | Exception], object]
 
 def serve(queue: Queue, finish: Finish) -> None:
     """One turn of a lane's thread: there is one for each job, but an earlier turn may have taken several."""
-    jobs = queue.take()
-    if jobs:
-        start = time.monotonic()
-        done = answer_together(jobs, finish)
-        queue.took.extend([(time.monotonic() - start) / done] * done if done else [])
-
-
-def answer_together(jobs: Sequence[Job], finish: Finish) -> int:
-    """Answers jobs of one group from one pass, each as soon as it is ready; how many were answered."""
-    wanted = []
-    for job in jobs:
+    jobs = []
+    for job in queue.take():
         if job.stop.is_set():
             finish(job, Stopped())
         else:
-            wanted.append(job)
-    if not wanted:
-        return 0
-    try:
-        calls = wanted[0].calls([job.question for job in wanted])
-    except Exception as error:
-        if len(wanted) > 1:  # one of them is at fault, and the others are not
-            return sum(answer_together([job], finish) for job in wanted)
-        finish(wanted[0], error)
-        return 1
-    for job, call in zip(wanted, calls, strict=True):
+            jobs.append(job)
+    if not jobs:
+        return
+    start = time.monotonic()
+    if queue.here.acquire(blocking=False):
         try:
-            finish(job, job.run(call))
+            answer_here(jobs, finish)
+        finally:
+            queue.here.release()
+    else:
+        answer_elsewhere(jobs, finish, queue)
+    queue.took.extend([(time.monotonic() - start) / len(jobs)] * len(jobs))
+
+
+def answer_here(jobs: Sequence[Job], finish: Finish) -> None:
+    """Answers jobs of one group from one pass, each as soon as it is ready."""
+    results = answer_each(jobs[0].calls, [job.question for job in jobs], [job.tick for job in jobs])
+    for job, result in zip(jobs, results, strict=True):
+        finish(job, result)
+
+
+def answer_elsewhere(jobs: Sequence[Job], finish: Finish, queue: Queue) -> None:
+    """The same by the helper, or here if it has died."""
+    assert queue.helper is not None
+    try:
+        results = queue.helper.answer([job.question for job in jobs])
+    except Exception:
+        log.exception("The second process that draws trees has ended: this one goes on alone")
+        answer_here(jobs, finish)
+        return
+    for job, result in zip(jobs, results, strict=True):
+        finish(job, result)
+
+
+def answer_each(
+    calls: Calls, questions: Sequence[Any], ticks: Sequence[Tick] | None = None
+) -> Iterator[bytes | Exception]:
+    """The answers to questions that share a pass, or what went wrong with each."""
+    ticks = ticks or [lambda done, total: None] * len(questions)
+    try:
+        made = calls(questions)
+    except Exception as error:
+        if len(questions) == 1:
+            yield error
+            return
+        for question, tick in zip(questions, ticks, strict=True):  # one of them is at fault, and the others are not
+            yield from answer_each(calls, [question], [tick])
+        return
+    for call, tick in zip(made, ticks, strict=True):
+        try:
+            tick(0, 0)
+            result: bytes | Exception = call(tick)
         except Exception as error:
-            finish(job, error)
-    return len(wanted)
+            result = error
+        yield result
 
 
 def give_back() -> None:
     """Gives unused memory back to the system: by itself the allocator keeps what a crowd of questions once needed."""
+    gc.collect()
     with contextlib.suppress(OSError, AttributeError):  # only the C library of GNU/Linux has this
         ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -21,6 +21,11 @@ def t_score(couplings: Float[Tensor, "M I J"], parents: Int[Tensor, "I"] | None 
     return _compute(*_update(couplings, parents))
 
 
+def t_scores(couplings: Float[Tensor, "M I J"], parents: Int[Tensor, "I"] | None = None) -> Float[Tensor, "M"]:
+    """The T-score of each example."""
+    return 1 - _entropies(couplings, parents).mean(dim=1)
+
+
 class TScore(Metric):
     """T over any number of batches and processes: `update(couplings, parents=None)`."""
 
@@ -46,6 +51,12 @@ class TScore(Metric):
 
 def _update(couplings: Tensor, parents: Tensor | None) -> tuple[Tensor, int]:
     """The sum of the normalised entropies of all couplings, and how many there were."""
+    normalised = _entropies(couplings, parents)
+    return normalised.sum(), normalised.numel()
+
+
+def _entropies(couplings: Tensor, parents: Tensor | None) -> Tensor:
+    """The normalised entropies of the couplings of each capsule that chooses, an example a row."""
     if couplings.dim() != 3 or couplings.shape[-1] < 2 or couplings.numel() == 0:
         raise InputError(
             "The T-score takes couplings (M, I, J) of at least 1 example and 1 lower capsule to at least 2 upper "
@@ -57,8 +68,7 @@ def _update(couplings: Tensor, parents: Tensor | None) -> tuple[Tensor, int]:
     else:
         most = parents.to(couplings.device)
     chooses = most > 1  # I
-    normalised = entropy[:, chooses] / most[chooses].double().log()
-    return normalised.sum(), normalised.numel()
+    return entropy[:, chooses] / most[chooses].double().log()
 
 
 def _compute(entropy: Tensor, count: Tensor | int) -> Tensor:
