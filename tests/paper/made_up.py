@@ -11,6 +11,7 @@ from gammacaps.paper.plan import PALE, TENTH, plan
 from gammacaps.paper.record import Record
 
 RUNS = plan(ReproduceConfig())
+CHECK = {"check": "fgsm-beats-pgd", "verdict": "pass", "number": 0.0, "meaning": "As it should be."}
 NAMES = ["T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
 
 
@@ -20,7 +21,8 @@ def share(accuracy: float, images: int = 1000) -> dict[str, Any]:
 
 
 def row(attack: str, eps: float, accuracy: float) -> dict[str, Any]:
-    return {"attack": attack, "eps": eps, "step": eps / 10, **share(accuracy)}
+    how = {"norm": "linf", "steps": 40, "step": eps / 10, "restarts": 1, "loss": "margin"}
+    return {"attack": attack, "eps": eps, **how, **share(accuracy), "seconds": 1.0, "complete": True}
 
 
 def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
@@ -40,11 +42,12 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
         shirts = confusion[6][6]
         confusion[6][6] = round(shirts * told["shirts"])
         confusion[6][0] = shirts - confusion[6][6]
-    one_class = {"mean": told["D0"], "mean_over_batches_of_100": told["D0"]}
-    every = {"mean": told["D"], "mean_over_batches_of_100": told["D"]}
+    one_class = {"mean": told["D0"], "mean_over_batches_of_100": told["D0"], "layers": {}}
+    every = {"mean": told["D"], "mean_over_batches_of_100": told["D"], "layers": {}}
+    whole = {"complete": True, "won": {}}
     few = {"classes": [1000 // classes] * classes, "attacks": ["noise", "apgd-t"]}
     at = dict(zip(EPS, told["worst"], strict=True))
-    worst = [{"eps": eps, **share(at.get(eps, at[0.1])), **few} for eps, _ in planned.worst]
+    worst = [{"eps": eps, **share(at.get(eps, at[0.1])), **whole, **few} for eps, _ in planned.worst]
     lengths = told["lengths"] if isinstance(told["lengths"], list) else [told["lengths"]] * 10
     inputs = [
         {"activation": length, "scores": [0.8 if k == place else 0.1 for k in range(10)]}
@@ -67,15 +70,22 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
         "results": {
             "clean": share(told["clean"]),
             "attacks": attacks,
-            "T": {"mean": told["T"], "by_class": [{"mean": told["T"]}]},
-            "D": {**every, "by_class": [one_class]},
+            "format": 2,
+            "T": {"mean": told["T"], "layers": {}, "by_class": [{"mean": told["T"], "layers": {}}] * classes},
+            "D": {**every, "by_class": [one_class] * classes},
             "confusion": confusion,
-            "class_names": NAMES,
+            "class_names": NAMES[:classes],
             "weights": "0123abcd",
-            "data": {"source": "smallnorb48-testing-dat.mat.gz", "images": 1000},
+            "data": {"name": planned.data, "source": "smallnorb48-testing-dat.mat.gz", "split": "test", "images": 1000},
+            "complete": True,
+            "settings": {},
+            "machine": {},
+            "seconds": 1.0,
         },
         "worst": worst,
-        "checks": [{"check": "fgsm-beats-pgd", "verdict": "pass"}] if worst else [],
+        "checks": [{"check": "fgsm-beats-pgd", "verdict": "pass", "number": 0.0, "meaning": "As it should be."}]
+        if worst
+        else [],
         "skipped": told["skipped"],
         "filters": {"largest_tenth": told["concentrated"]},
         "nothing": {"classes": told["nothing"], "meaning": "Something stands for none of the above."},

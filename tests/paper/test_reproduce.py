@@ -6,7 +6,7 @@ import json
 import shutil
 
 import pytest
-from made_up import record
+from made_up import record, share
 
 from gammacaps.cli import main
 from gammacaps.errors import InputError
@@ -115,7 +115,9 @@ def made_up(monkeypatch, done):
     def attacked(folder, planned, options, eps, images):
         noted("attack_strongly", folder)
         suite = list(EvaluateConfig(attacks=suite_of(options)).named_attacks())
-        row = {"eps": eps, "accuracy": 0.4, "weights": identity(load(folder)), "attacks": suite[1:], "suite": suite}
+        won = {identity(load(folder)): {"broke": 12, "alone": 12}}  # so that one sees which weights were attacked
+        row = {"eps": eps, **share(0.4, 20), "complete": True, "won": won, "classes": [2] * 10}
+        row |= {"attacks": suite[1:], "suite": suite}
         return {"worst": [row], "checks": [], "skipped": []}
 
     monkeypatch.setattr(run, "measure", measured)
@@ -148,7 +150,7 @@ def test_strong_attacks_are_added_only_to_the_figures_of_the_very_weights(option
     run.reproduce(("all",), options)
     path, folder = options.results_folder / f"{SDA}.json", options.work_folder / SDA
     whole = json.loads(path.read_text())
-    assert whole["worst"][0]["weights"] == whole["results"]["weights"]
+    assert [*whole["worst"][0]["won"]] == [whole["results"]["weights"]]
 
     def again(**changes):
         path.write_text(json.dumps({**whole, "worst": [], **changes}))

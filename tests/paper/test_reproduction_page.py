@@ -222,7 +222,7 @@ def test_each_folder_has_its_own_page(tmp_path):
 
 def test_figures_of_another_kind_are_refused(tmp_path):
     (tmp_path / "mnist-sda-robust-0.json").write_text("{}")
-    with pytest.raises(InputError, match="holds no figures of a run that this version knows .*: delete it"):
+    with pytest.raises(InputError, match=r"holds no figures of a run that this version knows .*: delete it"):
         read_records(tmp_path)
 
 

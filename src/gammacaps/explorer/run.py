@@ -16,8 +16,8 @@ from starlette.applications import Starlette
 from gammacaps.errors import InputError
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.connection import Connection
-from gammacaps.explorer.helper import helper_for
 from gammacaps.explorer.networks import load_networks
+from gammacaps.explorer.second_process import helper_for
 from gammacaps.explorer.server import create_app
 
 PORT = 8717
