@@ -218,7 +218,7 @@ def test_a_key_and_a_fingerprint_change_with_what_they_stand_for():
 
 def test_the_whole_of_autoattack_is_what_autoattack_itself_gives():
     auto = pytest.importorskip("pyautoattack")
-    model, images, labels = examples(classes=5, count=21)
+    model, images, labels = examples(classes=5, count=13)
     config = EvaluateConfig(attacks=("autoattack",), eps=(0.035,), batch=8, checks=False)
     results = robustness(model, images, labels, config)
     itself = auto.AutoAttack(model, eps=0.035, seed=0)
