@@ -76,7 +76,9 @@ def test_scores_merge_over_processes():
         port = free.getsockname()[1]
     context = mp.get_context("spawn")
     queue = context.Queue()
-    processes = [context.Process(target=_score_in_process, args=(rank, 2, port, queue)) for rank in range(2)]
+    processes = [
+        context.Process(target=_score_in_process, args=(rank, 2, port, queue), daemon=True) for rank in range(2)
+    ]
     for process in processes:
         process.start()
     results = [queue.get(timeout=120) for _ in processes]
