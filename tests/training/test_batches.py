@@ -84,6 +84,7 @@ def test_memory_does_not_grow_with_a_set_on_disk(tmp_path):
         write_set(tmp_path / str(count), count)
     folders = [tmp_path / str(count) for count in (20_000, 100_000)]
     command = [sys.executable, "-c", MEMORY, tmp_path / "runs", *folders]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     small, large = map(float, done.stdout.split())
     assert large - small < 30  # MB; in memory, as floats, it would be 184 more
