@@ -27,6 +27,7 @@ def status(*arguments) -> int:
     return 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["evaluate", "--help"], ["--version"]])
 def test_help_is_instant_and_imports_no_torch(arguments):
     code = (
@@ -48,6 +49,7 @@ def test_help_is_instant_and_imports_no_torch(arguments):
     assert min(times["help"]) < 6 * min(times["tyro"])
 
 
+@pytest.mark.slow
 def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys, monkeypatch):
     run = tmp_path / "run"
     assert status("train", *TINY, "--steps", 3, "--attack-steps", 2, "--eps", 0.1, "--out", run, "--seed", 4) == 0
@@ -161,6 +163,7 @@ def test_data_says_what_there_is(capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out)["splits"]["test"]["images_by_class"] == [50] * 10
 
 
+@pytest.mark.slow
 def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
     small = functools.partial(
         run_demo,

@@ -135,6 +135,7 @@ def test_the_attack_reaches_the_extreme_of_the_ball(detector, upward):
     assert push(detector, 1, data.images, chosen, directions, until, starts, eps=0.2, step=1.0, steps=5)[1] == count
 
 
+@pytest.mark.slow
 def test_gamma_is_never_above_rho_and_falls_with_eps(trained):
     results = audit(trained, load_set("fashion-mini"), TRAINED)
     useful = [row for row in results["layers"][0]["capsules"] if row["gamma"] is not None]
@@ -215,6 +216,7 @@ def test_intervals_take_the_classes_as_fixed():
         assert (low[i].item(), high[i].item()) == pytest.approx((mean - half, mean + half), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_is_audited_within_its_own_radius_and_compared(trained, tmp_path):
     config = AuditConfig(limit=20, tau=0.3, taus=(0.5,), attack_steps=1, device="cpu", data="fashion-mini")
     results = []

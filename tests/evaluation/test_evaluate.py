@@ -125,6 +125,7 @@ def test_a_limit_takes_each_class_in_its_turn():
     assert len(balanced(data, 10_000)[1]) == 500
 
 
+@pytest.mark.slow
 def test_what_speaks_against_the_figures_is_in_the_table(trained):
     short = dataclasses.replace(CONFIG, eps=(0.2,), limit=10, checks=True)
     words = " ".join(table(evaluate(trained, load_set("fashion-mini"), short)).split())

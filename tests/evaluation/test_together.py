@@ -11,6 +11,8 @@ from gammacaps.models import shipped
 from gammacaps.training import loop
 from gammacaps.training.config import TrainConfig
 
+pytestmark = pytest.mark.slow
+
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[]")
 
 

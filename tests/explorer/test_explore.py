@@ -16,6 +16,7 @@ from gammacaps.errors import InputError
 from gammacaps.explorer.run import PORT, address_of, has_screen, listen
 
 
+@pytest.mark.slow
 def test_it_serves_what_it_says_and_ends_on_ctrl_c(runs):
     command = [sys.executable, "-m", "gammacaps", "explore", *map(str, runs), "--port", "0", "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

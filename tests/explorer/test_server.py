@@ -147,6 +147,7 @@ def test_queries_that_make_no_sense_are_told(port, query):
     assert request(port, "GET", f"/api/{query}")[0] == 400
 
 
+@pytest.mark.slow
 def test_no_depth_of_a_value_is_a_fault(port):
     """Near the depth at which JSON is no longer read, a value may be read and still be too deep to be repeated."""
     for depth in range(800, 1000):
@@ -234,6 +235,7 @@ def test_work_for_a_client_that_goes_away_is_stopped(networks, monkeypatch, path
             release.set()
 
 
+@pytest.mark.slow
 def test_a_crowd_is_answered_or_politely_refused_and_leaves_no_memory_behind(networks, monkeypatch):
     """200 questions at once and then 20 attacks; all different, so that none is answered from what is kept."""
     monkeypatch.setattr(work, "KEPT", 2**20)  # bytes: what is kept must not hide what is lost

@@ -66,6 +66,7 @@ def _score_in_process(rank: int, world: int, port: int, queue) -> None:
     dist.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_scores_merge_over_processes():
     import socket
 

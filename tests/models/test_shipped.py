@@ -34,6 +34,7 @@ def test_a_shipped_network_is_loaded_from_the_package_without_a_copy(tmp_path, m
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_names_no_network_is_one_sentence():
     """As a user's Python sees it, where no types are checked on the way."""
     program = "import gammacaps; gammacaps.load(None)"
@@ -123,6 +124,7 @@ def test_a_card_is_made_from_the_figures_of_these_very_weights(name):
     )
 
 
+@pytest.mark.slow
 def test_the_figures_of_all_images_come_out_again():
     """Clean and after one step of an attack, which gives rounding no time to grow: one image in a hundred may turn."""
     told = read_json(SHIPPED / "fashion-mini" / "results.json")
@@ -148,6 +150,7 @@ def test_the_figures_of_all_images_come_out_again():
 SAMPLES = {"fashion-mini": (100, 60), "mnist": (80, 12), "fashion-mnist": (80, 12), "smallnorb": (80, 12)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_fair_sample_of_the_images_gives_the_card_s_figures(name, request):
     """As near as chance allows: by three standard deviations of a count, and one image that rounding may turn."""

@@ -6,6 +6,8 @@ import torch
 from gammacaps.ops import reference
 from gammacaps.ops.kernels import few
 
+pytestmark = pytest.mark.slow  # in Triton's interpreter
+
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 # (B, I, J, d, D), each with the reason that it is there.

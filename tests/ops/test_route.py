@@ -229,6 +229,7 @@ def test_what_can_t_be_routed_gets_one_sentence(change, words, monkeypatch):
         route(**arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["sda", "rba"])
 def test_second_derivatives_are_right(rule):
     tensors = tuple(t.requires_grad_() for t in inputs((2, 3, 3, 2, 2), zeros=False))

@@ -38,6 +38,7 @@ def test_without_runs_nothing_is_claimed(tmp_path):
     assert "The bound at eps 0.5" not in text
 
 
+@pytest.mark.slow
 def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
     other = changed("smallnorb-sda-standard-1", T=0.53)
     text = page(as_the_paper_says() | {other.name: other}, tmp_path)
@@ -118,6 +119,7 @@ def test_the_mean_deviation_of_all_capsules_stands_beside_d(tmp_path):
     assert "D of one class" not in page({}, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_same_figures_give_the_same_page(tmp_path):
     folder = tmp_path / "reproduction"
     for name, one in as_the_paper_says().items():

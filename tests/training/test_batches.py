@@ -78,6 +78,7 @@ def write_set(folder, count):
         np.save(folder / f"{split}_labels.npy", np.arange(images) % 10)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
 def test_memory_does_not_grow_with_a_set_on_disk(tmp_path):
     for count in (20_000, 100_000):

@@ -93,6 +93,7 @@ def test_a_batch_smaller_than_its_parts_is_one_sentence():
         parts_of(5, Processes(0, 2), 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"trades": 2.0, "ema": 0.9}])
 def test_accumulated_parts_give_the_gradient_of_the_whole_batch(changes):
     """In float64, where no sign of the attack's gradients hangs on the order of a sum."""
@@ -114,6 +115,7 @@ def test_a_training_in_parts_takes_the_steps_of_one_in_whole_batches(tmp_path):
     assert_nearly_the_same_steps(tmp_path / "parts", tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "network",
     [
@@ -142,6 +144,7 @@ def test_an_encoder_computed_again_gives_the_same_weights_and_keeps_less(tmp_pat
     assert kept[True] < kept[False] * (1 if network["preset"] == "matrix" else 0.9)  # EM routing keeps far more
 
 
+@pytest.mark.slow
 def test_two_processes_take_the_steps_of_one_and_one_goes_on_from_two(tmp_path):
     config = tiny(steps=2, ema=0.9)
     loop.train(config, tmp_path / "one")
@@ -159,6 +162,7 @@ def test_two_processes_take_the_steps_of_one_and_one_goes_on_from_two(tmp_path):
     assert len(losses(tmp_path / "two")) == 3
 
 
+@pytest.mark.slow
 def test_three_processes_without_a_decoder_s_loss_go_on_from_one(tmp_path):
     loop.train(tiny(steps=1, reconstruction=0.0), tmp_path / "run")
     loop.train(tiny(steps=3, reconstruction=0.0), tmp_path / "one")
@@ -167,6 +171,7 @@ def test_three_processes_without_a_decoder_s_loss_go_on_from_one(tmp_path):
     assert_nearly_the_same_steps(tmp_path / "run", tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_a_number_stops_all_processes_with_one_sentence(tmp_path):
     bad = together(2, "train", *options(tiny(steps=40, lr=1e30)), "--out", tmp_path / "bad")
     assert bad.returncode == 2
@@ -174,6 +179,7 @@ def test_a_loss_that_is_not_a_number_stops_all_processes_with_one_sentence(tmp_p
     assert "Traceback" not in bad.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_one_process_saves_and_stops_all_with_one_sentence(tmp_path):
     run = tmp_path / "run"
     with started(2, "train", *options(tiny(steps=100_000)), "--out", run) as first:
@@ -208,6 +214,7 @@ main(sys.argv[2:])
 """
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_started_again_and_the_run_ends_at_the_very_same_place(tmp_path):
     """That of as many processes that nobody kills: then all sums are in the same order."""
     arguments = ["train", *options(tiny(steps=8, checkpoint_every=3))]
@@ -328,6 +335,7 @@ def test_one_process_does_everything_itself():
     assert ALONE.same("data")
 
 
+@pytest.mark.slow
 def test_machines_with_other_pixels_are_told(tmp_path):
     data = load_set("fashion-mini", "test")
     for rank in (0, 1):

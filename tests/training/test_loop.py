@@ -51,6 +51,7 @@ def options(**changes) -> list[str]:
     return words
 
 
+@pytest.mark.slow
 def test_training_learns(tmp_path):
     model = loop.train(tiny(steps=60, batch=64), tmp_path / "run")
     images, labels = gammacaps.load_data("fashion-mini")
@@ -60,6 +61,7 @@ def test_training_learns(tmp_path):
     assert not model.training
 
 
+@pytest.mark.slow
 def test_training_under_attack_resists_attack_better_than_training_without(tmp_path):
     from gammacaps.attacks import pgd
 
@@ -73,6 +75,7 @@ def test_training_under_attack_resists_attack_better_than_training_without(tmp_p
     assert kept[True] > kept[False] + 0.1
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path):
     for name, seed in (("first", 1), ("again", 1), ("other", 2)):
         loop.train(tiny(seed=seed, robust=True, attack_steps=2, ema=0.9), tmp_path / name)
@@ -80,6 +83,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path):
     assert weights(tmp_path / "first") != weights(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_very_same_weights(tmp_path):
     config = tiny(steps=1000, robust=True, attack_steps=2, eps=0.1, checkpoint_every=4, log_every=1, ema=0.9)
     steady = dataclasses.replace(config, schedule="constant", eps_ramp=0.0)  # so that its length changes nothing
@@ -106,6 +110,7 @@ def test_a_killed_run_resumes_to_the_very_same_weights(tmp_path):
     assert not [p for p in broken.iterdir() if p.name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     run = tmp_path / "run"
     with subprocess.Popen(
@@ -255,6 +260,7 @@ def test_each_epoch_shows_each_image_once_in_a_new_order():
     assert len(batch_of(0, 3, config)) == 3  # fewer images than a batch
 
 
+@pytest.mark.slow
 def test_minutes_end_training_and_a_config_comes_out_that_goes_in_again(tmp_path):
     from gammacaps.training.config import read_config_file
 
