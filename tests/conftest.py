@@ -12,8 +12,8 @@ from hypothesis import settings
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-# Tests side by side have a core each; threads that wait for one another would take many times as long.
-if "PYTEST_XDIST_WORKER" in os.environ:
+# Tests side by side have a core each, unless told: threads that wait for one another would take many times as long.
+if "PYTEST_XDIST_WORKER" in os.environ and "OMP_NUM_THREADS" not in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that tests start
     torch.set_num_threads(1)
 
