@@ -2,13 +2,18 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint browser bench clean
+.PHONY: demo test quick lint browser bench clean
 
 demo: .venv/ready
 	$(BIN)/gammacaps demo
 
 test: lint browser
 	path=$$(command -v chromium) && export GAMMACAPS_BROWSER=$$path; $(BIN)/python -m pytest -n auto --dist worksteal
+
+quick: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 lint: .venv/ready
 	$(BIN)/ruff check .

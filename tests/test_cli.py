@@ -1,3 +1,4 @@
+import dataclasses
 import errno
 import functools
 import json
@@ -12,6 +13,7 @@ import gammacaps
 from gammacaps.audit.config import AuditConfig
 from gammacaps.cli import main
 from gammacaps.demo import run_demo
+from gammacaps.evaluation import run as evaluation
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.report.config import ReportConfig
 
@@ -27,6 +29,7 @@ def status(*arguments) -> int:
     return 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["evaluate", "--help"], ["--version"]])
 def test_help_is_instant_and_imports_no_torch(arguments):
     code = (
@@ -37,7 +40,7 @@ def test_help_is_instant_and_imports_no_torch(arguments):
     # Processor's time, and as a ratio, for machines differ and are busy: 0.2 to 0.4 s on a quiet one, where importing
     # tyro takes 0.13 s, and torch 2 s.
     times = {}
-    for _ in range(5):
+    for _ in range(3):
         for name, command in (("help", [code, *arguments]), ("tyro", ["import tyro"])):
             before = os.times()
             done = subprocess.run([sys.executable, "-c", *command], capture_output=True, text=True, check=False)
@@ -48,7 +51,8 @@ def test_help_is_instant_and_imports_no_torch(arguments):
     assert min(times["help"]) < 6 * min(times["tyro"])
 
 
-def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys):
+@pytest.mark.slow
+def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys, monkeypatch):
     run = tmp_path / "run"
     assert status("train", *TINY, "--steps", 3, "--attack-steps", 2, "--eps", 0.1, "--out", run, "--seed", 4) == 0
     assert f"gammacaps evaluate {run}" in capsys.readouterr().out
@@ -66,6 +70,8 @@ def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys):
     assert results["data"]["images"] == 20
     assert status("evaluate", run, "--limit", 10, *quick, "--json") == 0
     assert json.loads(capsys.readouterr().out)["clean"]["images"] == 10
+    long = evaluation.train  # of the network to transfer from; a few steps do here
+    monkeypatch.setattr(evaluation, "train", lambda c, *to, **how: long(dataclasses.replace(c, steps=3), *to, **how))
     transfer = ["--attacks", "transfer", "--eps", 0.1, "--no-checks", "--limit", 10, "--json"]
     for _ in range(2):  # the second time with the network that was kept
         assert status("evaluate", run, *transfer) == 0
@@ -178,6 +184,7 @@ def test_data_says_what_there_is(capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out)["splits"]["test"]["images_by_class"] == [50] * 10
 
 
+@pytest.mark.slow
 def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
     small = functools.partial(
         run_demo,

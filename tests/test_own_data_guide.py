@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image, ImageDraw
 
 from gammacaps.cli import main
@@ -41,6 +42,7 @@ def draw(folder: Path) -> None:
             image.save(folder / shape / f"{k}.png")
 
 
+@pytest.mark.slow
 def test_the_guide_s_commands_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     draw(tmp_path / "shapes")

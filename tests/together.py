@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -48,11 +49,12 @@ def started(count: int, *arguments: object, apart: Path | None = None) -> Iterat
     told |= {"TORCHELASTIC_RUN_ID": f"test {port}"} | ({"APART": str(apart)} if apart else {})
     command = [sys.executable, "-c", SCRIPT, str(count), *map(str, arguments)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env={**os.environ, **told}, **pipes) as first:
+    with subprocess.Popen(command, env={**os.environ, **told}, start_new_session=True, **pipes) as first:
         try:
             yield first
         finally:
-            first.kill()  # where it has not ended
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(first.pid, signal.SIGKILL)  # whoever has not ended, be it that they wait for one another
 
 
 def together(count: int, *arguments: object, apart: Path | None = None) -> subprocess.CompletedProcess[str]:

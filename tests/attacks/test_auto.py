@@ -28,6 +28,7 @@ def examples(classes, count=24):
         return model, images, model(images).argmax(1)
 
 
+@pytest.mark.slow
 def test_part_after_part_equals_autoattack_itself():
     classes = 5  # fewer than AutoAttack's own 9 targets need
     model, images, labels = examples(classes)

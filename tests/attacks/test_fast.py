@@ -13,6 +13,8 @@ from gammacaps.attacks.fast import FastAttack, fast_attack
 from gammacaps.attacks.losses import LOSSES
 from gammacaps.ops import length
 
+pytestmark = pytest.mark.slow  # in Triton's interpreter
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

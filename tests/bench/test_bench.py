@@ -151,6 +151,7 @@ def test_the_floor_is_counted_from_operations():
     assert gate.floor_ms(dataclasses.replace(paper, filters=128), 128, "NVIDIA H200") is None
 
 
+@pytest.mark.slow
 def test_engine_and_formulas_give_the_exact_answers(monkeypatch):
     # A graph that runs the step anew, float32, a batch that needs filling up.
     monkeypatch.setattr(ways, "captured", lambda step, x: types.SimpleNamespace(replay=step))

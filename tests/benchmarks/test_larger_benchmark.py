@@ -6,6 +6,7 @@ import pytest
 from benchmarks import larger, start
 
 
+@pytest.mark.slow
 def test_quick_tells_speed_memory_and_accuracy_as_json(monkeypatch, capsys, tmp_path):
     monkeypatch.delenv("GAMMACAPS_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -16,6 +16,7 @@ def trained(folder, **changes):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trades", [0.0, 1.0])
 def test_without_room_the_attack_leaves_clean_accuracy_and_with_it_less(tmp_path, monkeypatch, capsys, trades):
     still = trained(tmp_path / "still", eps=0.0, trades=trades)

@@ -33,6 +33,7 @@ def test_real_mnist_test_split(shared_data: Path, monkeypatch: pytest.MonkeyPatc
     assert images.mean().item() == pytest.approx(0.1325, abs=1e-4)  # the well-known mean of MNIST's test split
 
 
+@pytest.mark.slow
 def test_real_smallnorb(shared_data: Path) -> None:
     images, labels = load_data("smallnorb", data_dir=shared_data)
     assert images.shape == (48600, 1, 28, 28)

@@ -159,6 +159,7 @@ def test_missing_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         find("mnist")
 
 
+@pytest.mark.slow
 def test_pooch_is_not_imported_for_files_at_hand() -> None:
     code = "import sys, gammacaps.data as data; data.load_data('fashion-mini');assert 'pooch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -27,6 +27,7 @@ def test_fashion_mini_is_the_start_of_fashion_mnist(shared_data: Path, split: st
     assert torch.equal(mini.images, real.images[keep])
 
 
+@pytest.mark.slow
 def test_the_file_is_small_and_built_the_same_each_time(shared_data: Path, tmp_path: Path) -> None:
     assert EMBEDDED.stat().st_size < 2_000_000
     assert EMBEDDED.with_suffix(".LICENSE").read_text().count("2017 Zalando SE") == 1

@@ -12,7 +12,7 @@ from gammacaps.data.dataset import DataSet
 from gammacaps.errors import InputError
 from gammacaps.evaluation import run
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.evaluate import balanced, evaluate
+from gammacaps.evaluation.evaluate import balanced, balanced_places, evaluate
 from gammacaps.evaluation.interval import wilson
 from gammacaps.evaluation.table import table
 from gammacaps.models import to_config
@@ -60,25 +60,27 @@ def test_figures_are_what_a_second_reckoning_gives(trained):
     assert results["confusion"][3][5] == int(((labels == 3) & (predicted == 5)).sum())
     # T: each routed layer's and their mean, over all and over each class; D of the hidden layer.
     per_layer = [loops.t_score(c.numpy()) for c in parse.couplings]
-    assert list(results["T"]["layers"].values()) == pytest.approx(per_layer, abs=1e-6)
-    assert results["T"]["mean"] == pytest.approx(sum(per_layer) / 2, abs=1e-6)
+    assert list(results["T"]["layers"].values()) == pytest.approx(per_layer, abs=1e-5)
+    assert results["T"]["mean"] == pytest.approx(sum(per_layer) / 2, abs=1e-5)
     of_zero = loops.t_score(parse.couplings[0][labels == 0].numpy())
-    assert results["T"]["by_class"][0]["layers"]["hidden 1"] == pytest.approx(of_zero, abs=1e-6)
+    assert results["T"]["by_class"][0]["layers"]["hidden 1"] == pytest.approx(of_zero, abs=1e-5)
     hidden = parse.activations[1].double().numpy()
-    assert results["D"]["mean"] == pytest.approx(loops.d_score(hidden), abs=1e-6)
-    assert results["D"]["by_class"][4]["mean"] == pytest.approx(loops.d_score(hidden[labels == 4]), abs=1e-6)
+    assert results["D"]["mean"] == pytest.approx(loops.d_score(hidden), abs=1e-5)
+    assert results["D"]["by_class"][4]["mean"] == pytest.approx(loops.d_score(hidden[labels == 4]), abs=1e-5)
     # An attack of radius 0 changes nothing; a larger one keeps only images that were right before and after.
     by = {(row["attack"], row["eps"]): row for row in results["attacks"]}
     assert by["fgsm", 0.0]["correct"] == by["pgd", 0.0]["correct"] == int(correct.sum())
-    attacked = fgsm(trained, images, labels, eps=0.05)
-    kept = correct & (trained(attacked).argmax(1) == labels)
-    assert by["fgsm", 0.05]["correct"] == int(kept.sum())
-    generator, kept = torch.Generator().manual_seed(0), correct.clone()
-    for part in (slice(0, 32), slice(32, 60)):
-        x, y = images[part][correct[part]], labels[part][correct[part]]
-        broken = pgd(trained, x, y, eps=0.05, step=0.02, steps=3, until_broken=True, generator=generator)
-        kept[part][correct[part]] = trained(broken).argmax(1) == y
-    assert by["pgd", 0.05]["correct"] == int(kept.sum()) < int(correct.sum())
+    # In the same batches and from the same starts, so that every sum is in the same order.
+    places, kept = balanced_places(data, 60), {"fgsm": 0, "pgd": 0}
+    for index in correct.nonzero().squeeze(1).split(32):
+        x, y, generator = images[index], labels[index], torch.Generator().manual_seed(int(places[index[0]]))
+        moved = {"fgsm": fgsm(trained, x, y, eps=0.05)}
+        moved["pgd"] = pgd(trained, x, y, eps=0.05, step=0.02, steps=3, until_broken=True, generator=generator)
+        for name, attacked in moved.items():
+            with torch.no_grad():
+                kept[name] += int((trained(attacked).argmax(1) == y).sum())
+    assert by["fgsm", 0.05]["correct"] == kept["fgsm"] < int(correct.sum())
+    assert by["pgd", 0.05]["correct"] == kept["pgd"] < int(correct.sum())
     assert json.loads(json.dumps(results)) == results
     assert "PGD-3 eps 0.05" in table(results)
 
@@ -86,9 +88,13 @@ def test_figures_are_what_a_second_reckoning_gives(trained):
 def test_results_do_not_depend_on_the_batch(trained):
     data = load_set("fashion-mini")
     small, large = (evaluate(trained, data, EvaluateConfig(eps=(), batch=b, limit=50, device="cpu")) for b in (7, 100))
-    assert small["confusion"] == large["confusion"]
-    assert small["T"]["mean"] == pytest.approx(large["T"]["mean"], abs=1e-6)
-    assert small["D"]["mean"] == pytest.approx(large["D"]["mean"], abs=1e-6)
+    with torch.no_grad():
+        best, second = trained(balanced(data, 50)[0]).topk(2).values.T
+    near = int((best - second < 1e-4).sum())  # so near to another class rounding may decide
+    moved = torch.tensor(small["confusion"]) - torch.tensor(large["confusion"])
+    assert moved.abs().sum() <= 2 * near < 10
+    assert small["T"]["mean"] == pytest.approx(large["T"]["mean"], abs=1e-5)
+    assert small["D"]["mean"] == pytest.approx(large["D"]["mean"], abs=1e-5)
 
 
 @pytest.mark.parametrize(("preset", "few"), [("cnn", {"filters": (4, 4)}), ("matrix", {"types": (3, 3)})])
@@ -119,6 +125,7 @@ def test_a_limit_takes_each_class_in_its_turn():
     assert len(balanced(data, 10_000)[1]) == 500
 
 
+@pytest.mark.slow
 def test_what_speaks_against_the_figures_is_in_the_table(trained):
     short = dataclasses.replace(CONFIG, eps=(0.2,), limit=10, checks=True)
     words = " ".join(table(evaluate(trained, load_set("fashion-mini"), short)).split())

@@ -53,6 +53,7 @@ def truly_robust(model, images, labels, eps):
 QUICK = EvaluateConfig(attacks=("noise", "fgsm", "pgd", "pgd-margin"), eps=(0.02, 0.05), batch=16, checks=False)
 
 
+@pytest.mark.slow
 def test_the_worst_case_is_what_is_true_of_a_linear_network():
     model, images, labels = examples()
     results = robustness(model, images, labels, QUICK)
@@ -101,6 +102,7 @@ def counted(monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 def test_an_interrupted_evaluation_goes_on_to_the_same_result(tmp_path, monkeypatch):
     model, images, labels = examples()
     whole = robustness(model, images, labels, QUICK)
@@ -129,6 +131,7 @@ def strip(row):
     return {k: v for k, v in row.items() if k != "seconds"}
 
 
+@pytest.mark.slow
 def test_images_added_later_repeat_nothing(tmp_path, monkeypatch):
     model, images, labels = examples()
     store = Store(tmp_path / "kept", weights="w", data="d")
@@ -154,6 +157,7 @@ def test_out_of_time_says_so_and_its_figures_are_of_the_images_done(monkeypatch)
     assert (results["worst"][0]["images"], results["worst"][0]["accuracy"]) == (0, None)
 
 
+@pytest.mark.slow
 def test_a_broken_store_is_one_sentence(tmp_path):
     model, images, labels = examples()
     robustness(model, images, labels, QUICK, store=Store(tmp_path, weights="w", data="d"))
@@ -184,6 +188,7 @@ def test_what_can_t_run_is_said_and_the_rest_goes_on(kind, words):
     assert losses["pgd-ce"] == ("ce-log" if kind.capsules else "ce")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "left_out"), [(2, 3), (5, 1), (100, 1)])
 def test_networks_of_few_and_many_classes_are_evaluated(classes, left_out):
     pytest.importorskip("pyautoattack")
@@ -218,9 +223,10 @@ def test_a_key_and_a_fingerprint_change_with_what_they_stand_for():
     assert fingerprint(a) != fingerprint(a.view(4, 3))
 
 
+@pytest.mark.slow
 def test_the_whole_of_autoattack_is_what_autoattack_itself_gives():
     auto = pytest.importorskip("pyautoattack")
-    model, images, labels = examples(classes=5, count=21)
+    model, images, labels = examples(classes=5, count=13)
     config = EvaluateConfig(attacks=("autoattack",), eps=(0.035,), batch=8, checks=False)
     results = robustness(model, images, labels, config)
     itself = auto.AutoAttack(model, eps=0.035, seed=0)

@@ -2,6 +2,7 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from together import together
 
 from gammacaps.evaluation.config import EvaluateConfig
@@ -9,6 +10,8 @@ from gammacaps.evaluation.run import evaluate_run
 from gammacaps.models import shipped
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
+
+pytestmark = pytest.mark.slow
 
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[]")
 
@@ -20,6 +23,7 @@ def figures(value):
     return [figures(v) for v in value] if isinstance(value, list) else value
 
 
+@pytest.mark.usefixtures("one_thread")  # as in the processes, so that all sums are in the same order
 def test_any_number_of_processes_gives_the_very_same_figures_of_an_odd_number_of_images(tmp_path):
     run = tmp_path / "run"
     loop.train(TrainConfig(model=TINY, steps=25, batch=64, robust=False, device="cpu"), run)

@@ -57,6 +57,7 @@ def test_the_generated_image_activates_its_capsule(layer):
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 
+@pytest.mark.slow
 def test_the_picture_of_a_capsule_known_to_detect_a_bright_square_is_that_square():
     found = activate(square_detector().to(DEVICE), "hidden 1", 0, starts=8, steps=150)
     square = torch.zeros(1, 4, 4)
@@ -107,6 +108,7 @@ def test_a_seed_names_the_image_and_another_gives_another():
 
 @pytest.mark.parametrize("make", [small_network, matrix_network])
 @pytest.mark.parametrize("batch", [None, 4, 13])  # the default, several batches a capsule, two capsules a batch
+@pytest.mark.slow
 def test_all_capsules_together_are_each_alone(make, batch):
     if DEVICE == "cuda" and make is matrix_network:
         pytest.skip("a GPU rounds products of matrices by how many images there are")
@@ -186,6 +188,7 @@ def moved_both_ways(layer, steps, **changes):
     return fast, images, chosen, moved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "changes"),
     [
@@ -199,6 +202,7 @@ def test_a_fast_step_is_a_plain_one(layer, changes):
     moved_both_ways(layer, 1, **changes)
 
 
+@pytest.mark.slow
 def test_fast_steps_leave_nothing_behind_and_know_no_neighbours():
     fast, images, chosen, moved = moved_both_ways(1, 2)
     assert torch.equal(moved.flip(0), fast.run(images.flip(0), chosen.flip(0), 2))

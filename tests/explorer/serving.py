@@ -50,7 +50,7 @@ def serving(networks, host="127.0.0.1"):
             yield listener.getsockname()[1], app
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(60)
     assert not thread.is_alive()
 
 

@@ -71,6 +71,7 @@ def test_capsules_switched_off_change_the_scores(networks):
     assert answer["scores"] != answer["before"]["scores"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ["pgd", "fgsm", "vote", "noise"])
 def test_an_attack_stays_within_its_radius_and_is_the_same_each_time(networks, attack):
     network, question = networks[0], {**SAMPLE, "attack": attack, "eps": 0.1}
@@ -202,6 +203,7 @@ def test_networks_without_capsules_have_scores_and_can_be_attacked(tmp_path):
             read_attack(question, networks)
 
 
+@pytest.mark.slow
 def test_matrix_capsules_and_colour_can_be_explored(tmp_path):
     shape = {"image_shape": (1, 14, 14), "classes": 10, "filters": 8, "types": (3, 3)}
     matrix = load_networks([str(make_run(tmp_path / "matrix", "matrix", **shape))], ExploreConfig())

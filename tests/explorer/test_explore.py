@@ -20,16 +20,17 @@ from gammacaps.errors import InputError
 from gammacaps.explorer.run import PORT, address_of, has_screen, listen
 
 
+@pytest.mark.slow
 def test_it_serves_what_it_says_and_ends_on_ctrl_c(runs):
     command = [sys.executable, "-m", "gammacaps", "explore", *map(str, runs), "--port", "0", "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         said = process.stdout.readline()
         address = re.fullmatch(r"Exploring sda and rba at (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends it\)\n", said)[1]
-        with urllib.request.urlopen(f"{address}api/model", timeout=20) as answer:
+        with urllib.request.urlopen(f"{address}api/model", timeout=60) as answer:
             assert len(json.load(answer)["networks"]) == 2
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
         assert (process.returncode, errors) == (0, "The explorer has ended.\n")
     finally:
         process.kill()

@@ -20,7 +20,7 @@ def run(test):
     async def whole():
         mine = Work()
         try:
-            await asyncio.wait_for(test(mine), 20)
+            await asyncio.wait_for(test(mine), 60)
         finally:
             mine.close()
 
@@ -35,7 +35,7 @@ def test_who_asks_alike_shares_one_answer_that_is_kept():
 
         def call(tick):
             calls.append(1)
-            gate.wait(5)
+            gate.wait(60)
             return b"answer"
 
         first, second = mine.job("quick", "key", call), mine.job("quick", "key", call)
@@ -82,7 +82,7 @@ def test_work_stops_once_everybody_has_left_and_can_be_asked_for_again():
 def test_what_waits_and_is_left_is_never_begun():
     async def test(mine):
         gate, begun = threading.Event(), []
-        holder = mine.job("slow", "a", lambda tick: b"x" if gate.wait(5) else b"")
+        holder = mine.job("slow", "a", lambda tick: b"x" if gate.wait(60) else b"")
         waiting = mine.job("slow", "b", lambda tick: begun.append(1) or b"")
         waiting.leave()
         gate.set()
@@ -97,7 +97,7 @@ def test_what_waits_and_is_left_is_never_begun():
 def test_a_slow_job_does_not_hold_up_a_quick_one():
     async def test(mine):
         gate = threading.Event()
-        slow = mine.job("slow", "a", lambda tick: b"late" if gate.wait(5) else b"")
+        slow = mine.job("slow", "a", lambda tick: b"late" if gate.wait(60) else b"")
         assert await mine.job("quick", "b", lambda tick: b"soon").answer == b"soon"
         assert not slow.answer.done()
         gate.set()
@@ -111,7 +111,7 @@ def test_a_full_lane_refuses(monkeypatch):
 
     async def test(mine):
         gate = threading.Event()
-        jobs = [mine.job("quick", str(k), lambda tick: b"x" if gate.wait(5) else b"") for k in range(3)]
+        jobs = [mine.job("quick", str(k), lambda tick: b"x" if gate.wait(60) else b"") for k in range(3)]
         with pytest.raises(Busy):
             mine.job("quick", "one too many", lambda tick: b"")
         gate.set()
@@ -285,7 +285,7 @@ def test_memory_goes_back_once_there_is_nothing_to_do_and_no_sooner(monkeypatch)
         planned = mine.rest
         assert planned is not None
         assert not planned.cancelled()
-        slow = mine.job("slow", "b", lambda tick: b"late" if gate.wait(5) else b"")
+        slow = mine.job("slow", "b", lambda tick: b"late" if gate.wait(60) else b"")
         assert planned.cancelled()
         await mine.job("quick", "c", lambda tick: b"").answer
         assert mine.rest is planned  # one is still at work

@@ -67,6 +67,7 @@ def _score_in_process(rank: int, world: int, port: int, queue) -> None:
     dist.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_scores_merge_over_processes():
     import socket
 
@@ -77,7 +78,9 @@ def test_scores_merge_over_processes():
         port = free.getsockname()[1]
     context = mp.get_context("spawn")
     queue = context.Queue()
-    processes = [context.Process(target=_score_in_process, args=(rank, 2, port, queue)) for rank in range(2)]
+    processes = [
+        context.Process(target=_score_in_process, args=(rank, 2, port, queue), daemon=True) for rank in range(2)
+    ]
     for process in processes:
         process.start()
     results = [queue.get(timeout=120) for _ in processes]

@@ -34,6 +34,7 @@ def gamma_by_trying(surely, possibly, labels, e):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**16), st.integers(1, 25), st.integers(2, 6))
+@pytest.mark.slow
 def test_rho_is_the_best_of_all_class_sets(seed, M, N):
     active, _, _, labels = drawn(seed, M, 3, N)
     rho, sets = usefulness(active, labels, N)

@@ -8,6 +8,8 @@ from gammacaps.cli import main
 from gammacaps.errors import InputError
 from gammacaps.models.export import export, exported
 
+pytestmark = pytest.mark.slow
+
 NETWORKS = {
     "sda": ("small", {"filters": 8, "primary_types": 2, "hidden": (6,), "decoder": ()}),
     "rba": ("small", {"filters": 8, "primary_types": 2, "hidden": (), "decoder": (), "routing": "rba"}),

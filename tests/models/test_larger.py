@@ -32,6 +32,7 @@ def right_after(model, count, steps):
     return (model(images).argmax(1) == labels).float().mean().item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("preset", "changes", "images", "steps"),
     [
@@ -50,6 +51,7 @@ def test_a_new_size_learns_within_a_few_dozen_steps(preset, changes, images, ste
     assert right_after(create(preset, **changes), images, steps) >= 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"hidden": (16, 16, 16)}, {"hidden": (24, 24), "classes": 100}])
 def test_the_paper_s_start_would_leave_it_at_chance(changes):
     model = create("small", **{**COLOUR, "filters": 16, **changes})

@@ -86,6 +86,7 @@ def test_em_routing_stays_finite_for_identical_votes_and_absent_children():
         assert torch.isfinite(tensor).all()
 
 
+@pytest.mark.slow
 def test_gradients_are_the_same_each_time_with_several_threads():
     """A child stands in several windows, whose gradients are added up in one order."""
     threads = torch.get_num_threads()

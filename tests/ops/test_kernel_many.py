@@ -11,6 +11,8 @@ if not torch.cuda.is_available():
 from gammacaps.ops import reference
 from gammacaps.ops.kernels import many
 
+pytestmark = pytest.mark.slow  # in Triton's interpreter
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 # (B, I, J, d, D), each with the reason that it is there.

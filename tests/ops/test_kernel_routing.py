@@ -7,6 +7,8 @@ from gammacaps.errors import InputError
 from gammacaps.ops import route
 from gammacaps.ops.kernels import routing
 
+pytestmark = pytest.mark.slow  # in Triton's interpreter
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 # (I, J, d, D) and the kernels that they are for.

@@ -11,6 +11,8 @@ if not torch.cuda.is_available():
 from gammacaps.ops import reference
 from gammacaps.ops.kernels import whole
 
+pytestmark = pytest.mark.slow  # in Triton's interpreter
+
 ROUNDING = 2**-23
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

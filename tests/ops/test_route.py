@@ -14,6 +14,8 @@ SIZES = [
     (3, 5, 10, 3, 7),  # more parents than children, D > d
     (5, 13, 2, 4, 9),  # two parents, where the scale's log(J - 1) is 0
 ]
+# Of these a gradient is checked entry by entry, of the others along random directions.
+WHOLE = (2, 3, 3, 2, 4)
 RULES = [("sda", "capsule"), ("sda", "batch"), ("rba", "capsule")]
 
 
@@ -50,7 +52,7 @@ def test_route_is_the_paper_s_loops(size, rule, scale_over, iterations, with_bia
     torch.testing.assert_close(routed.couplings, torch.from_numpy(c), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [*SIZES, WHOLE])
 @pytest.mark.parametrize(("rule", "scale_over"), RULES)
 def test_gradients_of_poses_and_couplings_pass_gradcheck(size, rule, scale_over):
     tensors = tuple(t.requires_grad_() for t in inputs(size, zeros=False))
@@ -58,7 +60,7 @@ def test_gradients_of_poses_and_couplings_pass_gradcheck(size, rule, scale_over)
     def run(poses, weight, bias):
         return tuple(route(poses, weight, bias, rule=rule, scale_over=scale_over))
 
-    assert torch.autograd.gradcheck(run, tensors, eps=1e-7, atol=1e-5, fast_mode=size != SIZES[1])
+    assert torch.autograd.gradcheck(run, tensors, eps=1e-7, atol=1e-5, fast_mode=size != WHOLE)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -75,7 +77,7 @@ def test_written_gradient_equals_autograd_s_with_zeros_among_the_inputs(size, ru
         torch.testing.assert_close(mine, autograd, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("size", SIZES[1:])
+@pytest.mark.parametrize("size", [*SIZES[1:], WHOLE])
 @pytest.mark.parametrize(("rule", "scale_over"), RULES)
 def test_gradients_pass_gradcheck_at_zero_vectors(size, rule, scale_over):
     # With weights that shorten, no vote of a capsule near zero is bounded, and routing is smooth at the zero pose.
@@ -88,7 +90,7 @@ def test_gradients_pass_gradcheck_at_zero_vectors(size, rule, scale_over):
     def run(*t):
         return tuple(route(*t, rule=rule, scale_over=scale_over))
 
-    assert torch.autograd.gradcheck(run, tensors, eps=1e-7, atol=1e-5, fast_mode=size != SIZES[1])
+    assert torch.autograd.gradcheck(run, tensors, eps=1e-7, atol=1e-5, fast_mode=size != WHOLE)
     (grad,) = torch.autograd.grad(run(*tensors)[0].sum(), poses)
     assert (grad[poses.norm(dim=-1) == 0].norm(dim=-1) > 0).all()  # a zero capsule can learn to be otherwise
 
@@ -227,6 +229,7 @@ def test_what_can_t_be_routed_gets_one_sentence(change, words, monkeypatch):
         route(**arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["sda", "rba"])
 def test_second_derivatives_are_right(rule):
     tensors = tuple(t.requires_grad_() for t in inputs((2, 3, 3, 2, 2), zeros=False))

@@ -46,6 +46,7 @@ def test_images_of_one_class_and_far_ones_stay_apart():
     assert torch.equal(between_classes(many, torch.arange(200)).isinf(), torch.eye(200, dtype=torch.bool))
 
 
+@pytest.mark.slow
 def test_facts_are_made_once_and_stand_on_the_page(tmp_path, monkeypatch):
     sets = []
 

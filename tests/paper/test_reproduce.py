@@ -58,6 +58,7 @@ def done(monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 def test_all_of_it_in_small(options, done, tmp_path, capsys):
     run.reproduce(("all",), options)
     assert done == [

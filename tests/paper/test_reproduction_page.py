@@ -11,10 +11,20 @@ from made_up import as_the_paper_says, changed, record
 import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.evaluation.checks.probe import bound
+from gammacaps.explain.maps import Confusion
 from gammacaps.paper.claims import CLAIMS, claims
 from gammacaps.paper.page import SECTIONS, page, write_page
+from gammacaps.paper.parts import features, filters, hidden, maps
 from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import path_of, read_records, write_record
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """A page of words alone, for drawing takes most of the time; two tests look at the pictures."""
+    for part, drawing in ((filters, "_picture"), (maps, "_picture"), (hidden, "_picture"), (features, "grid_png")):
+        monkeypatch.setattr(part, drawing, lambda *_, **__: b"")
+    monkeypatch.setattr(Confusion, "png", lambda *_: b"")
 
 
 def test_without_runs_nothing_is_claimed(tmp_path):
@@ -28,6 +38,7 @@ def test_without_runs_nothing_is_claimed(tmp_path):
     assert "The bound at eps 0.5" not in text
 
 
+@pytest.mark.slow
 def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
     other = changed("smallnorb-sda-standard-1", T=0.53)
     text = page(as_the_paper_says() | {other.name: other}, tmp_path)
@@ -53,6 +64,7 @@ def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG"), picture
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_page_opens_with_what_held_on_which_data(tmp_path):
     other = changed("smallnorb-sda-standard-1", T=0.53)
     text = page(as_the_paper_says() | {other.name: other}, tmp_path)
@@ -79,6 +91,7 @@ def test_the_page_opens_with_what_held_on_which_data(tmp_path):
     )
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("worst", "words"),
     [(0.4, "RBA 20.0 and 40.0%"), (0.21, "RBA 20.0 and 21.0%")],
@@ -94,6 +107,7 @@ def test_what_cross_entropy_changes_is_told(tmp_path, worst, words):
     assert "on cross-entropy, not run yet" in page(alone, tmp_path)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_mean_deviation_of_all_capsules_stands_beside_d(tmp_path):
     found = as_the_paper_says()
     half = np.array([[0, 0], [255, 0]], dtype=np.uint8)  # one of two capsules is on in one of two images
@@ -105,6 +119,7 @@ def test_the_mean_deviation_of_all_capsules_stands_beside_d(tmp_path):
     assert "D of one class" not in page({}, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_same_figures_give_the_same_page(tmp_path):
     folder = tmp_path / "reproduction"
     for name, one in as_the_paper_says().items():
@@ -122,6 +137,7 @@ def test_the_same_figures_give_the_same_page(tmp_path):
         write_page(folder, quick=True)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_fair_table_tells_which_attacks_were_left_out(tmp_path):
     words = "vote was left out: the network has no capsules, and so no votes."
     names = ("mnist-cnn-robust-0", "smallnorb-cnn-robust-0")
@@ -130,6 +146,7 @@ def test_the_fair_table_tells_which_attacks_were_left_out(tmp_path):
     assert f"Not in the worst case: {words[:-1]} (`{names[0]}`, `{names[1]}`)." in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_checks_that_saw_one_class_alone_are_named(tmp_path):
     found = as_the_paper_says()
     model = gammacaps.create("small", hidden=(3,), filters=4, primary_types=1, decoder=())
@@ -140,6 +157,7 @@ def test_checks_that_saw_one_class_alone_are_named(tmp_path):
     assert page(found, tmp_path).count("of one class alone") == 1
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_worst_case_over_fewer_attacks_is_named_wherever_it_is_compared(tmp_path):
     found = as_the_paper_says()
     name = "fashion-mnist-rba-entropy-0"
@@ -158,6 +176,7 @@ def test_a_worst_case_over_fewer_attacks_is_named_wherever_it_is_compared(tmp_pa
     assert "Without apgd-t" not in page(found, tmp_path)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_steps_of_pgd_are_told_where_they_were_not_all_the_same(tmp_path):
     found = as_the_paper_says()
     rba = found["smallnorb-rba-standard-0"]
@@ -172,6 +191,7 @@ def test_the_steps_of_pgd_are_told_where_they_were_not_all_the_same(tmp_path):
     assert re.search(r"\| smallNORB \| SDA .* \| 0.03 \| [^|]+ \| 45.0 \([^)]+\), steps of 0.003 \| \*\*60.0 ", text)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_smallnorb_is_told_in_pixels_and_in_a_tenth(tmp_path):
     """The paper's figures do not fit its radii; where a tenth of them was measured, it stands beside."""
     found = as_the_paper_says()
@@ -191,6 +211,7 @@ def test_smallnorb_is_told_in_pixels_and_in_a_tenth(tmp_path):
     assert "**smallNORB's radii.**" not in page(found, tmp_path)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_authors_loss_stands_beside_ours(tmp_path):
     name = "mnist-sda-robust-1"
     found = as_the_paper_says() | {name: changed(name, pgd=(0.98, 0.93, 0.1), authors=(0.98, 0.94, 0.05))}
@@ -204,6 +225,7 @@ def test_the_authors_loss_stands_beside_ours(tmp_path):
     assert "| 20.11 | 5.0 (" in row
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_what_was_not_learned_and_failed_checks_are_told(tmp_path):
     found = as_the_paper_says()
     name = "fashion-mnist-sda-robust-0"

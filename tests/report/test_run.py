@@ -60,6 +60,7 @@ def test_figures_of_other_data_are_left_out(tmp_path, capsys):
     assert of_data({**figures, "class_names": ["cat", "dog"]}, test, path) is None
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_run_s_own_files_say(run, found, report):
     results = json.loads((run / "results.json").read_text())
     rows = {row.name: row.accuracy for row in report.scores.rows}
@@ -82,6 +83,7 @@ def test_the_page_says_what_the_run_s_own_files_say(run, found, report):
     assert report.hidden[0].capsules[4].length == pytest.approx(length, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_page_is_written_and_the_same_each_time(run, quick, report):
     path = report_run(run, quick)
     assert path == run / "report.html"
@@ -161,6 +163,7 @@ def test_options_are_written_as_a_shell_reads_them():
     assert options(values, defaults) == " --data 'my data.npz' --eps 0.1 0.25 --robust --no-checks"
 
 
+@pytest.mark.slow
 def test_explaining_writes_every_picture_and_its_numbers(run, found, quick, monkeypatch):
     monkeypatch.setattr("gammacaps.report.run.collect", lambda *_: found)  # as it is, to save the time
     folder = explain_run(run, quick)
@@ -190,6 +193,7 @@ def test_figures_of_another_kind_are_one_sentence(tmp_path, name, verb, content)
         report_run(folder, ReportConfig(data="fashion-mini", images=10, device="cpu"))
 
 
+@pytest.mark.slow
 def test_other_data_are_one_more_kind_of_nothing(run, found, quick, tmp_path):
     np.savez(tmp_path / "other.npz", images=np.zeros((40, 28, 28), np.uint8), labels=np.arange(40) % 2)
     with_others = collect(run, replace(quick, others=str(tmp_path / "other.npz"), trees=0))
@@ -199,6 +203,7 @@ def test_other_data_are_one_more_kind_of_nothing(run, found, quick, tmp_path):
         collect(run, replace(quick, others=str(tmp_path / "colour.npz"), trees=0))
 
 
+@pytest.mark.slow
 def test_another_network_s_class_capsules_stand_beside(run, report, quick, tmp_path):
     tiny = {"filters": 4, "primary_types": 2, "hidden": (3,), "decoder": ()}
     config = replace(quick, beside=str(stored(tmp_path / "grown", "small", **tiny)), trees=0)
@@ -224,6 +229,7 @@ def test_a_picture_of_which_the_search_fell_short_is_said_to_say_nothing(found):
     assert told[1] == f"the search fell short: a test image makes it {2.1 * best:.2f} long"
 
 
+@pytest.mark.slow
 def test_explaining_again_leaves_nothing_of_before_but_other_files(found, quick, monkeypatch, tmp_path):
     monkeypatch.setattr("gammacaps.report.run.collect", lambda *_: found)
     every = files_of(found)
@@ -273,6 +279,7 @@ def test_filters_are_captioned_by_their_colours(found):
     assert filters_of(coloured).caption.startswith("Each filter is shown as a colour image: grey is 0. The largest")
 
 
+@pytest.mark.slow
 def test_matrix_capsules_are_shown_by_the_most_active(tmp_path):
     run = stored(tmp_path / "matrix", "matrix", filters=4, primary_types=2, types=(3, 3))
     config = ReportConfig(data="fashion-mini", images=10, starts=1, steps=1, capsules=4, trees=0, device="cpu")

@@ -27,6 +27,7 @@ def moved(image, down, right, mirrored):
     return result
 
 
+@pytest.mark.slow
 def test_each_image_is_moved_within_bounds_and_half_are_mirrored():
     config = TrainConfig(shift=1, flip=True)
     found = []

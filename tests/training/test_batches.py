@@ -78,12 +78,14 @@ def write_set(folder, count):
         np.save(folder / f"{split}_labels.npy", np.arange(images) % 10)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
 def test_memory_does_not_grow_with_a_set_on_disk(tmp_path):
     for count in (20_000, 100_000):
         write_set(tmp_path / str(count), count)
     folders = [tmp_path / str(count) for count in (20_000, 100_000)]
     command = [sys.executable, "-c", MEMORY, tmp_path / "runs", *folders]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     small, large = map(float, done.stdout.split())
     assert large - small < 30  # MB; in memory, as floats, it would be 184 more

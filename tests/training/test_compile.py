@@ -4,6 +4,8 @@ import sys
 import pytest
 import torch
 
+pytestmark = pytest.mark.slow
+
 # In a process of its own: the shape checks that tests put around every function can't be compiled.
 SCRIPT = """
 import copy, sys, torch, gammacaps

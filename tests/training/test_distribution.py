@@ -24,8 +24,9 @@ from gammacaps.processes import ALONE, Processes
 from gammacaps.rendezvous import agreed_name
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
-from gammacaps.training.checkpoint import CHECKPOINT, step_of
-from gammacaps.training.distribution import parts_of
+from gammacaps.training.checkpoint import CHECKPOINT, Learner, step_of
+from gammacaps.training.distribution import Sharing, parts_of
+from gammacaps.training.step import Objective, take_step
 
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]")
 # Nothing that hangs on the length, so that a shorter run is the beginning of a longer one.
@@ -48,12 +49,24 @@ def options(config: TrainConfig) -> list[str]:
     return words
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
 def losses(folder: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def assert_nearly_the_same_steps(run: Path, other: Path) -> None:
+    """Of a few steps from the same weights, whose sums may be ordered differently.
+
+    Rounding moves a step of the attack only where a gradient is next to 0, and such steps do not add up over so few
+    updates. Adam's steps hide the gradients' size; its first moment, a sum of the gradients, shows it.
+    """
+    assert losses(run)[0] == pytest.approx(losses(other)[0], rel=1e-5)
+    assert losses(run) == pytest.approx(losses(other), rel=1e-3)
+    ours, theirs = (load_file(folder / CHECKPOINT) for folder in (run, other))
+    assert ours.keys() == theirs.keys()
+    moments = [name for name in ours if name.startswith("adam.exp_avg.")]
+    assert moments
+    for name in moments:
+        assert (ours[name] - theirs[name]).norm() <= 0.01 * theirs[name].norm(), name
 
 
 @pytest.mark.parametrize(("size", "count", "accumulate"), [(31, 3, 1), (31, 2, 3), (8, 8, 1), (7, 1, 4), (100, 1, 1)])
@@ -80,14 +93,29 @@ def test_a_batch_smaller_than_its_parts_is_one_sentence():
         parts_of(5, Processes(0, 2), 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"trades": 2.0, "ema": 0.9}])
-def test_accumulated_parts_give_the_result_of_the_whole_batch(tmp_path, changes):
-    loop.train(tiny(**changes), tmp_path / "whole")
-    loop.train(tiny(accumulate=4, **changes), tmp_path / "parts")
-    assert losses(tmp_path / "parts") == pytest.approx(losses(tmp_path / "whole"), rel=1e-4)
-    torch.testing.assert_close(weights(tmp_path / "parts"), weights(tmp_path / "whole"), rtol=1e-3, atol=1e-4)
+def test_accumulated_parts_give_the_gradient_of_the_whole_batch(changes):
+    """In float64, where no sign of the attack's gradients hangs on the order of a sum."""
+    config, data, found = tiny(**changes), load_set("fashion-mini", "train"), []
+    images, labels = data.images[:31].double(), data.labels[:31]
+    for accumulate in (1, 4):
+        model = loop.new_model(config, data).double()
+        average = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        learner = Learner(model, torch.optim.Adam(model.parameters(), lr=config.lr), average)
+        sharing = Sharing(Objective(config, model), len(images), accumulate=accumulate)
+        said = take_step(config, learner, images, labels, 0.5, sharing)
+        found.append((said, [parameter.grad for parameter in model.parameters()]))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-12)
 
 
+def test_a_training_in_parts_takes_the_steps_of_one_in_whole_batches(tmp_path):
+    loop.train(tiny(steps=2), tmp_path / "whole")
+    loop.train(tiny(steps=2, accumulate=4), tmp_path / "parts")
+    assert_nearly_the_same_steps(tmp_path / "parts", tmp_path / "whole")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "network",
     [
@@ -116,33 +144,34 @@ def test_an_encoder_computed_again_gives_the_same_weights_and_keeps_less(tmp_pat
     assert kept[True] < kept[False] * (1 if network["preset"] == "matrix" else 0.9)  # EM routing keeps far more
 
 
-def test_two_processes_end_where_one_does_and_one_goes_on_from_two(tmp_path):
-    config = tiny(steps=6, ema=0.9)
+@pytest.mark.slow
+def test_two_processes_take_the_steps_of_one_and_one_goes_on_from_two(tmp_path):
+    config = tiny(steps=2, ema=0.9)
     loop.train(config, tmp_path / "one")
     done = together(2, "train", *options(config), "--accumulate", 2, "--out", tmp_path / "two")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Saved in") == 1
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
-    torch.testing.assert_close(weights(tmp_path / "two"), weights(tmp_path / "one"), rtol=1e-3, atol=1e-4)
+    assert_nearly_the_same_steps(tmp_path / "two", tmp_path / "one")
     described = json.loads((tmp_path / "two" / "config.json").read_text())
     assert described["machine"]["processes"] == 2
     assert {path.name for path in (tmp_path / "two").iterdir()} == {path.name for path in (tmp_path / "one").iterdir()}
 
     for run in ("one", "two"):
-        loop.resume(tmp_path / run, steps=10)
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-3)
-    assert len(losses(tmp_path / "two")) == 10
+        loop.resume(tmp_path / run, steps=3)
+    assert_nearly_the_same_steps(tmp_path / "two", tmp_path / "one")
+    assert len(losses(tmp_path / "two")) == 3
 
 
+@pytest.mark.slow
 def test_three_processes_without_a_decoder_s_loss_go_on_from_one(tmp_path):
-    config = tiny(steps=3, reconstruction=0.0)
-    loop.train(config, tmp_path / "run")
-    loop.train(tiny(steps=6, reconstruction=0.0), tmp_path / "one")
-    done = together(3, "train", "--resume", tmp_path / "run", "--steps", 6)
+    loop.train(tiny(steps=1, reconstruction=0.0), tmp_path / "run")
+    loop.train(tiny(steps=3, reconstruction=0.0), tmp_path / "one")
+    done = together(3, "train", "--resume", tmp_path / "run", "--steps", 3)
     assert done.returncode == 0, done.stderr
-    assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+    assert_nearly_the_same_steps(tmp_path / "run", tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_a_number_stops_all_processes_with_one_sentence(tmp_path):
     bad = together(2, "train", *options(tiny(steps=40, lr=1e30)), "--out", tmp_path / "bad")
     assert bad.returncode == 2
@@ -150,6 +179,7 @@ def test_a_loss_that_is_not_a_number_stops_all_processes_with_one_sentence(tmp_p
     assert "Traceback" not in bad.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_one_process_saves_and_stops_all_with_one_sentence(tmp_path):
     run = tmp_path / "run"
     with started(2, "train", *options(tiny(steps=100_000)), "--out", run) as first:
@@ -157,45 +187,59 @@ def test_ctrl_c_in_one_process_saves_and_stops_all_with_one_sentence(tmp_path):
         while not (run / "metrics.jsonl").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         first.send_signal(signal.SIGINT)
-        _, words = first.communicate(timeout=60)
+        _, words = first.communicate(timeout=120)
     assert first.returncode == 130, words
     assert words.count(f"and saved; go on with: gammacaps train --resume {run}") == 1
     assert "Traceback" not in words
     loop.resume(run, steps=step_of(run) + 1)
 
 
-def workers(run: Path, rank: int) -> list[int]:
-    """The processes of that rank that train into a folder."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            told, command = (process / "environ").read_bytes(), (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if f"\0RANK={rank}\0".encode() in told and str(run).encode() in command:
-            found.append(int(process.name))
-    return found
+# One of the processes that torchrun starts first is killed in the middle of a step.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import gammacaps.training.loop as loop
+from gammacaps.cli import main
+
+take_step = loop.take_step
+
+def deadly(config, learner, *given):
+    if (os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"], learner.step) == ("1", "0", 5):
+        Path(sys.argv[1]).write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return take_step(config, learner, *given)
+
+loop.take_step = deadly
+main(sys.argv[2:])
+"""
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the worker is found in /proc")
-def test_a_killed_worker_is_started_again_and_the_run_ends_at_the_same_place(tmp_path):
-    config = tiny(steps=50, attack_steps=4, checkpoint_every=5)
-    run = tmp_path / "broken"
+@pytest.mark.slow
+def test_a_killed_worker_is_started_again_and_the_run_ends_at_the_very_same_place(tmp_path):
+    """That of as many processes that nobody kills: then all sums are in the same order."""
+    arguments = ["train", *options(tiny(steps=8, checkpoint_every=3))]
+    (tmp_path / "killed.py").write_text(KILLED)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += ["--max-restarts", "3", "-m", "gammacaps", "train", *options(config), "--out", str(run)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as launcher:
-        deadline = time.monotonic() + 120
-        while not (run / CHECKPOINT).exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        (killed,) = workers(run, 1)
-        os.kill(killed, signal.SIGKILL)
-        out, err = launcher.communicate(timeout=120)
-    assert launcher.returncode == 0, err
-    assert f"(pid: {killed})" in err  # torchrun has seen it die
-    assert "Saved in" in out
-    loop.train(config, tmp_path / "unbroken")
-    assert losses(run) == pytest.approx(losses(tmp_path / "unbroken"), rel=1e-2)
-    assert not [path for path in run.iterdir() if path.name.startswith(".")]
+    command += ["--max-restarts", "3", tmp_path / "killed.py", tmp_path / "pid", *arguments, "--out", tmp_path / "run"]
+    done = subprocess.run(
+        list(map(str, command)),
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"(pid: {(tmp_path / 'pid').read_text()})" in done.stderr  # torchrun has seen it die
+    assert "Saved in" in done.stdout
+    unbroken = together(2, *arguments, "--out", tmp_path / "unbroken")
+    assert unbroken.returncode == 0, unbroken.stderr
+    assert len(losses(tmp_path / "run")) == 8
+    assert losses(tmp_path / "run") == losses(tmp_path / "unbroken")
+    ours, theirs = (load_file(tmp_path / name / CHECKPOINT) for name in ("run", "unbroken"))
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert not [path for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
 
 
 def test_a_launch_that_starts_again_goes_on_and_another_does_not(tmp_path, monkeypatch):
@@ -291,6 +335,7 @@ def test_one_process_does_everything_itself():
     assert ALONE.same("data")
 
 
+@pytest.mark.slow
 def test_machines_with_other_pixels_are_told(tmp_path):
     data = load_set("fashion-mini", "test")
     for rank in (0, 1):

@@ -51,6 +51,7 @@ def options(**changes) -> list[str]:
     return words
 
 
+@pytest.mark.slow
 def test_training_learns(tmp_path):
     model = loop.train(tiny(steps=60, batch=64), tmp_path / "run")
     images, labels = gammacaps.load_data("fashion-mini")
@@ -60,6 +61,7 @@ def test_training_learns(tmp_path):
     assert not model.training
 
 
+@pytest.mark.slow
 def test_training_under_attack_resists_attack_better_than_training_without(tmp_path):
     from gammacaps.attacks import pgd
 
@@ -73,6 +75,7 @@ def test_training_under_attack_resists_attack_better_than_training_without(tmp_p
     assert kept[True] > kept[False] + 0.1
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path):
     for name, seed in (("first", 1), ("again", 1), ("other", 2)):
         loop.train(tiny(seed=seed, robust=True, attack_steps=2, ema=0.9), tmp_path / name)
@@ -80,28 +83,34 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path):
     assert weights(tmp_path / "first") != weights(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_very_same_weights(tmp_path):
-    arguments = options(**{"checkpoint-every": 4, "log-every": 1, "ema": 0.9})
-    subprocess.run(command("train", *arguments, "--out", tmp_path / "unbroken"), check=True, capture_output=True)
+    config = tiny(steps=1000, robust=True, attack_steps=2, eps=0.1, checkpoint_every=4, log_every=1, ema=0.9)
+    steady = dataclasses.replace(config, schedule="constant", eps_ramp=0.0)  # so that its length changes nothing
     broken = tmp_path / "broken"
-    with subprocess.Popen(command("train", *arguments, "--out", broken), stderr=subprocess.DEVNULL) as process:
+    arguments = options(steps=1000, schedule="constant", **{"eps-ramp": 0.0, "checkpoint-every": 4, "log-every": 1})
+    train = command("train", *arguments, "--ema", 0.9, "--out", broken)
+    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
+    with subprocess.Popen(train, stderr=subprocess.DEVNULL, env=environment) as process:
         deadline = time.monotonic() + 120
         while not (broken / CHECKPOINT).exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(0.05)  # into the middle of a step after it
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
-    assert rows(broken)[-1]["step"] < 40
     (broken / f".{CHECKPOINT}.12345678").write_bytes(b"half")  # as if it had been killed while writing
-    subprocess.run(command("train", "--resume", broken), check=True, capture_output=True)
+    end = rows(broken)[-1]["step"] + 3
+    loop.resume(broken, until=end)
+    loop.train(steady, tmp_path / "unbroken", until=end)
     assert weights(broken) == weights(tmp_path / "unbroken")
     ours, theirs = load_file(broken / CHECKPOINT), load_file(tmp_path / "unbroken" / CHECKPOINT)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    assert [row["step"] for row in rows(broken)] == list(range(1, 41))
+    assert [row["step"] for row in rows(broken)] == list(range(1, end + 1))
     assert [row["loss"] for row in rows(broken)] == [row["loss"] for row in rows(tmp_path / "unbroken")]
     assert not [p for p in broken.iterdir() if p.name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     run = tmp_path / "run"
     with subprocess.Popen(
@@ -111,7 +120,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
         while not (run / "metrics.jsonl").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, words = process.communicate(timeout=60)
+        _, words = process.communicate(timeout=120)
     assert process.returncode == 130
     assert f"gammacaps train --resume {run}" in words
     assert "Traceback" not in words
@@ -149,7 +158,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(place)], check=False)
 
 
-def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk):
+def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk, capsys):
     run = small_disk / "run"
     arguments = options(steps=6, **{"checkpoint-every": 2, "log-every": 1, "no-robust": ()})
     # Room for a first checkpoint; then the disk fills up.
@@ -157,17 +166,13 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk):
     good = weights(run), (run / CHECKPOINT).read_bytes()
     room = os.statvfs(small_disk)
     (small_disk / "other").write_bytes(b"x" * (room.f_bavail * room.f_frsize - 4096))
-    done = subprocess.run(command("train", "--resume", run, "--steps", 6), capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "--resume", str(run), "--steps", "6"])
+    assert "No space left on device" in capsys.readouterr().err
     assert (weights(run), (run / CHECKPOINT).read_bytes()) == good
     assert not [p for p in run.iterdir() if p.name.startswith(".")]
-    fresh = subprocess.run(
-        command("train", *arguments, "--out", small_disk / "new"), capture_output=True, text=True, check=False
-    )
-    assert fresh.returncode == 2
-    assert "Traceback" not in fresh.stderr
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", *arguments, "--out", str(small_disk / "new")])
     (small_disk / "other").unlink()
     loop.resume(run, steps=6)
     assert rows(run)[-1]["step"] == 6
@@ -255,6 +260,7 @@ def test_each_epoch_shows_each_image_once_in_a_new_order():
     assert len(batch_of(0, 3, config)) == 3  # fewer images than a batch
 
 
+@pytest.mark.slow
 def test_minutes_end_training_and_a_config_comes_out_that_goes_in_again(tmp_path):
     from gammacaps.runs.train_config import read_config_file
 
