@@ -101,3 +101,13 @@ def test_who_never_reads_the_answers_is_given_up(port, monkeypatch):
             while part := client.recv(2**20):
                 taken += len(part)
     assert taken < many * size
+
+
+def test_who_leaves_in_the_middle_of_a_question_is_no_fault(port, caplog):
+    with caplog.at_level("WARNING"):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            head = b"POST /api/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            client.sendall(head + b"Content-Length: 100\r\n\r\n{")
+        assert request(port, "GET", "/api/model")[0] == 200
+        time.sleep(0.2)
+    assert not caplog.records

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -183,6 +183,8 @@ async def body_of(request: Request, limit: int) -> Any:
                     raise too_long
     except TimeoutError:
         raise HTTPException(408, "The question took too long to arrive: send it again.") from None
+    except ClientDisconnect:  # in the middle of its question: nobody will see the answer
+        raise HTTPException(400, "The question did not arrive whole: send it again.") from None
     try:
         return json.loads(bytes(content))
     except (ValueError, RecursionError):
