@@ -120,7 +120,7 @@ def test_the_images_that_a_network_was_measured_on_go_before_those_it_was_traine
 
 @pytest.mark.parametrize(
     ("train", "eps"),
-    [({"robust": True, "eps": 0.3}, 0.3), ({"robust": False, "eps": 0.3}, EPS), ({"robust": True}, EPS), ({}, EPS)],
+    [({"robust": True, "eps": 0.3}, 0.3), ({"robust": False, "eps": 0.3}, EPS), ({}, EPS)],
 )
 def test_the_radius_is_that_of_training_as_in_an_evaluation(tmp_path, train, eps):
     assert load_network(make_run(tmp_path / "run", train=train), ExploreConfig()).eps == eps

@@ -14,6 +14,7 @@ from gammacaps.ops.convolution import convolve
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script.:DeprecationWarning")
 
 BACKENDS = ["auto", "torch", "triton"]  # on a CPU: compiled code, the written-out gradient, Triton's interpreter
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def example(dtype=torch.float64):
@@ -54,8 +55,8 @@ def test_a_tangent_passes_a_gradient_that_was_not_made_for_it(backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_many_gradients_at_once_are_those_one_by_one(backend):
     """As torch.autograd.functional.jacobian(..., vectorize=True) asks for them."""
-    inputs = [t.requires_grad_() for t in example(torch.float32)]
-    given = torch.randn(3, 2, 4, 6)
+    inputs = [t.to(DEVICE).requires_grad_() for t in example(torch.float32)]
+    given = torch.randn(3, 2, 4, 6, device=DEVICE)
     found = torch.autograd.grad(route(*inputs, backend=backend).poses, inputs, given, is_grads_batched=True)
     plain = route(*inputs, backend="torch").poses
     for k in range(3):
@@ -102,7 +103,7 @@ def test_a_convolution_s_tangent_and_its_gradients_image_by_image():
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("rule", ["sda", "rba"])
 def test_no_samples_are_routed_to_no_capsules(backend, rule):
-    inputs = [t.requires_grad_() for t in example(torch.float32)]
+    inputs = [t.to(DEVICE).requires_grad_() for t in example(torch.float32)]
     v, c = route(inputs[0][:0], *inputs[1:], rule=rule, backend=backend)
     assert v.shape == (0, 4, 6)
     assert c.shape == (0, 5, 4)
