@@ -222,3 +222,51 @@ def test_a_folder_that_can_t_even_be_looked_at_is_one_sentence(tmp_path, monkeyp
     monkeypatch.setattr(Path, "stat", refused)
     with pytest.raises(InputError, match=r"set can't be written \(Permission denied\)"), new_folder(tmp_path / "set"):
         pass
+
+
+HALF = """
+import os, signal, sys
+from pathlib import Path
+from gammacaps import files
+files.os.fsync = lambda handle: (print("half", flush=True), signal.pause())
+files.write_whole(Path(sys.argv[1]), b"new")
+"""
+
+
+def test_what_a_killed_process_left_of_a_file_is_removed_when_it_is_written_again(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    command = [sys.executable, "-c", HALF, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        try:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "half\n"
+            write_whole(path, b"ours")  # beside one who is still at it
+            assert len(list(tmp_path.iterdir())) == 2
+            assert path.read_bytes() == b"ours"
+        finally:
+            writer.kill()
+    assert len(list(tmp_path.iterdir())) == 2
+    write_whole(path, b"ours again")
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == b"ours again"
+
+
+def test_many_threads_write_the_same_file(tmp_path):
+    path, failed = tmp_path / "file", []
+
+    def write(content):
+        try:
+            for _ in range(30):
+                write_whole(path, content)
+        except InputError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(bytes([65 + k]) * 1000,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert list(tmp_path.iterdir()) == [path]
+    assert len(set(path.read_bytes())) == 1

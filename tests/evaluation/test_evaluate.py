@@ -159,6 +159,18 @@ def test_the_network_of_transfer_can_be_the_first_thing_that_an_evaluation_keeps
     assert [path.name for path in folder.parent.iterdir()] == ["cnn"]
 
 
+def test_another_evaluation_may_make_the_network_of_transfer_first(tmp_path, monkeypatch):
+    small, folder = gammacaps.create("cnn", filters=(4, 4), width=8), tmp_path / run.FOLDER / "cnn"
+
+    def train(config, made, **_):
+        gammacaps.save(small, made)
+        gammacaps.save(small, folder)  # as another process, in the meantime
+
+    monkeypatch.setattr(run, "train", train)
+    run.transfer_network(folder, {"data": "fashion-mini", "device": "cpu"}, quiet=True)
+    assert [path.name for path in folder.parent.iterdir()] == ["cnn"]
+
+
 def test_classes_of_other_names_are_told(trained, tmp_path, capsys):
     folder = tmp_path / "run"
     folder.mkdir()

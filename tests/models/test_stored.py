@@ -1,4 +1,6 @@
 import json
+import resource
+import time
 from pathlib import Path
 
 import pytest
@@ -105,3 +107,12 @@ def test_a_failed_save_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"can't be written \(No space left on device"):
         gammacaps.save(gammacaps.create("small"), tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_config_that_asks_for_too_much_is_refused_by_the_weights_header(stored):
+    spoil_config(stored, lambda c: c["model"].update(hidden=[60_000], filters=4096))
+    peak, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    with pytest.raises(InputError, match="has the shape"):
+        gammacaps.load(stored)
+    assert time.process_time() - began < 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 100 * 1024  # KiB
