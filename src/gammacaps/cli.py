@@ -501,7 +501,8 @@ def run(arguments: list[str]) -> None:
         except BrokenPipeError:  # of help, or of what is wrong
             sys.exit(0 if {"-h", "--help"} & set(rest) else 2)
     if isinstance(options, Train):
-        words = {argument.partition("=")[0].replace("-", "_").removeprefix("__") for argument in rest}
+        flags = [argument.partition("=")[0] for argument in rest if argument.startswith("--")]
+        words = {flag.replace("-", "_").removeprefix("__") for flag in flags}
         names = (one.name for one in fields(TrainConfig))
         options = replace(options, given=tuple(name for name in names if {name, f"no_{name}"} & words))
     try:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from gammacaps.errors import InputError
+from gammacaps.locks import locked, take
 
 DEEPEST = 100  # levels of a JSON file; ours have fewer than 10, and Python's own functions fail at some 1,000
 LARGEST = 2**64  # whole numbers from here on fit into no tensor
@@ -49,7 +50,7 @@ def _locked_half(path: Path) -> tuple[Path, IO[bytes]]:
     while True:
         half = _hidden(path)
         file = half.open("xb")
-        _take(file.fileno(), wait=True)
+        take(file.fileno(), wait=True)
         if half.exists():
             return half, file
         file.close()  # another process took it for a leftover before it was locked
@@ -62,7 +63,7 @@ def _remove_halves(path: Path) -> None:
             lock = os.open(half, os.O_WRONLY)
         except OSError:  # another user's, a folder, or gone
             continue
-        if _take(lock, wait=False):
+        if take(lock, wait=False):
             half.unlink(missing_ok=True)
         os.close(lock)
 
@@ -170,16 +171,23 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             here = (Path.cwd(), *Path.cwd().parents, Path.home(), *Path.home().parents)
         if not is_run(path) or path in here:
             raise InputError(f"{path} is not a run's folder, so it is not overwritten: choose another folder.")
-    with told(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden, lock = _locked_folder(path)
+    with contextlib.ExitStack() as replaced:
+        if exists:  # nobody trains in a folder that is replaced
+            replaced.enter_context(locked(path))
+        with told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            hidden, lock = _locked_folder(path)
+        yield from _filled(path, hidden, lock, exists)
+
+
+def _filled(path: Path, hidden: Path, lock: int, exists: bool) -> Iterator[Path]:
     new, old = hidden / NEW, hidden / OLD
     try:
         with told(path):
             new.mkdir()
         yield new
         with told(path):
-            if overwrite and path.exists():
+            if exists:
                 path.rename(old)
             new.rename(path)  # fails if someone else has made `path` in the meantime
     finally:
@@ -207,7 +215,7 @@ def _locked_folder(path: Path) -> tuple[Path, int]:
         except OSError:
             hidden.rmdir()
             raise
-        _take(lock, wait=True)
+        take(lock, wait=True)
         if (hidden / LOCK).exists():
             return hidden, lock
         os.close(lock)
@@ -224,22 +232,11 @@ def _remove_left_folders(path: Path) -> None:
             continue
         except OSError:  # another user's
             continue
-        if _take(lock, wait=False):
+        if take(lock, wait=False):
             if (hidden / OLD).exists() and not path.exists():  # killed between the two renames
                 (hidden / OLD).rename(path)
             shutil.rmtree(hidden, ignore_errors=True)
         os.close(lock)
-
-
-def _take(lock: int, *, wait: bool) -> bool:
-    """Locks an open file until it is closed or its process ends; False where that can't be done."""
-    try:
-        import fcntl  # only here, since there is none on Windows
-
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except (ImportError, OSError):
-        return False
-    return True
 
 
 def is_run(folder: Path) -> bool:

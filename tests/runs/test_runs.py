@@ -108,10 +108,11 @@ COMMANDS = [
     ["explore", "run", "--no-browser"],
     ["train", "--resume", "run"],
     ["train", "--config", "run/config.json", "--out", "new"],
+    ["train", "--config", "run/config.json", "--out", "data"],  # a value that is also the name of an option
 ]
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: " ".join(arguments[:2]))
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("name", ["theirs:data", "os:abort"])
 def test_no_command_runs_code_that_a_folder_names(foreign, capsys, arguments, name):
     path = foreign / "run" / "config.json"

@@ -9,7 +9,7 @@ import pytest
 from gammacaps.data import load_set
 from gammacaps.data.storing import store_set
 from gammacaps.errors import InputError
-from gammacaps.runs.lock import locked
+from gammacaps.locks import locked
 from gammacaps.runs.metrics import read_metrics
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import TrainConfig
@@ -79,6 +79,39 @@ def test_a_folder_that_another_process_made_first_is_not_replaced(tmp_path, monk
     assert Run(run).config.train.seed == 1
 
 
+def test_two_that_overwrite_what_is_not_there_yet_do_not_replace_each_other(tmp_path, monkeypatch):
+    run, write_config = tmp_path / "run", loop.write_config
+
+    def late(folder, values):
+        write_config(folder, values)
+        monkeypatch.setattr(loop, "write_config", write_config)
+        loop.train(tiny(seed=1), run, overwrite=True)
+
+    monkeypatch.setattr(loop, "write_config", late)
+    with pytest.raises(InputError, match="run can't be written"):
+        loop.train(tiny(), run, overwrite=True)
+    assert Run(run).config.train.seed == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_training_whose_folder_was_replaced_writes_nothing_into_the_other(tmp_path, monkeypatch):
+    run, take_step = tmp_path / "run", loop.take_step
+
+    def replaced(*arguments):
+        monkeypatch.setattr(loop, "take_step", take_step)
+        run.rename(tmp_path / "moved")
+        loop.train(tiny(seed=1), run)
+        return take_step(*arguments)
+
+    monkeypatch.setattr(loop, "take_step", replaced)
+    with pytest.raises(InputError, match="removed, moved or replaced since this training began"):
+        loop.train(tiny(), run)
+    assert Run(run).config.train.seed == 1
+    assert [row["step"] for row in read_metrics(run)] == [1, 2]
+    loop.train(tiny(seed=1), tmp_path / "alone")
+    assert (run / "model.safetensors").read_bytes() == (tmp_path / "alone" / "model.safetensors").read_bytes()
+
+
 CHANGES = {
     "labels": lambda arrays: arrays | {"labels": np.roll(arrays["labels"], 1)},
     "shape of the images": lambda arrays: arrays | {"images": arrays["images"][:, 2:, 2:]},
@@ -124,6 +157,7 @@ def test_a_run_of_an_older_version_says_less_of_its_data_and_goes_on(tmp_path):
         del stored["data"][name]
     loop.write_config(run, stored)
     loop.resume(run, steps=3)
+    assert Run(run).config.data.labels is not None  # from now on it knows them
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")

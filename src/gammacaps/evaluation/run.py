@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import check_fit, evaluate
 from gammacaps.evaluation.robustness import PAPER_EPS
 from gammacaps.evaluation.store import Store, identity
-from gammacaps.files import told, write_json
+from gammacaps.files import new_folder, told, write_json
 from gammacaps.lines import Lines
 from gammacaps.models import Model, load
 from gammacaps.processes import ALONE, Processes, joined, own_device
@@ -87,12 +86,14 @@ def transfer_network(folder: Path, options: dict[str, Any], quiet: bool) -> Mode
         small: dict[str, Any] = {"preset": "cnn", "model": ("filters=[16, 32]", "width=256"), "robust": False}
         training = TrainConfig(steps=250, batch=64, lr=1e-3, **small, **options)
         with told(folder):
-            folder.parent.mkdir(exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-                train(training, Path(temporary) / "cnn", processes=ALONE)
-                try:
-                    (Path(temporary) / "cnn").rename(folder)
-                except OSError:
-                    if not folder.exists():  # else another process has made the same one in the meantime
-                        raise
+            folder.parent.mkdir(exist_ok=True)  # not the run's folder, which may be gone by now
+        try:
+            with new_folder(folder) as temporary:
+                train(training, temporary / "cnn", processes=ALONE)
+                for file in (temporary / "cnn").iterdir():
+                    file.rename(temporary / file.name)
+                (temporary / "cnn").rmdir()
+        except InputError:
+            if not folder.exists():  # else another process has made the same one in the meantime
+                raise
     return load(folder)

@@ -27,7 +27,7 @@ class Connection(H11Protocol):
         self.await_headers()
         if len(self.connections) > CONNECTIONS:
             idle = [each for each in self.connections if isinstance(each, Connection) and each.idle]
-            min(idle, key=lambda each: each.idle_since, default=self).transport.abort()
+            min(idle, key=lambda each: each.idle_since).transport.abort()  # this one is idle too
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.end(self.headers_timer)

@@ -143,14 +143,23 @@ def images_for(run: Run, model: Model, config: ExploreConfig) -> tuple[DataSet |
         name = run.data_name(trust=config.trust)
         fetch = f"gammacaps data {name} fetches them" if name in data_names() else "tell where with --data"
         missing = f"The images of {name} are not on this machine: {fetch}, then start the explorer again."
-    with contextlib.suppress(InputError):  # the data have moved or are broken: the page works without them
-        if name is not None and find(name, data_dir) is not None:
+    if name is not None and is_here(name, data_dir):
+        try:
             return fitting(model, name, data_dir, size), ""
+        except InputError as error:  # broken, or of another shape by now: the page works without them, and says why
+            missing = str(error)
     with contextlib.suppress(InputError):
         sample = fitting(model, MINI)
         if run.config.data.class_names == tuple(sample.class_names):
             return sample, ""
     return None, missing
+
+
+def is_here(name: str, data_dir: str | None) -> bool:
+    try:
+        return find(name, data_dir) is not None
+    except InputError:  # a path at which nothing is any more
+        return False
 
 
 def fitting(model: Model, name: str, data_dir: str | None = None, size: Size = None) -> DataSet | StoredSet:

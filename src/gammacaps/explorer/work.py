@@ -18,7 +18,7 @@ import time
 import zlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from typing import Any, Literal, Protocol, runtime_checkable
 
 Lane = Literal["quick", "slow"]
@@ -235,13 +235,15 @@ def serve(queue: Queue, finish: Finish) -> None:
     if not jobs:
         return
     start = time.monotonic()
-    if queue.here.acquire(blocking=False):
+    helper = queue.helper
+    if queue.here.acquire(blocking=helper is None):
         try:
             answer_here(jobs, finish)
         finally:
             queue.here.release()
     else:
-        answer_elsewhere(jobs, finish, queue)
+        assert helper is not None
+        answer_elsewhere(jobs, finish, queue, helper)
     queue.took.extend([(time.monotonic() - start) / len(jobs)] * len(jobs))
 
 
@@ -252,13 +254,13 @@ def answer_here(jobs: Sequence[Job], finish: Finish) -> None:
         finish(job, result)
 
 
-def answer_elsewhere(jobs: Sequence[Job], finish: Finish, queue: Queue) -> None:
-    """The same by the helper, or here if it has died."""
-    assert queue.helper is not None
+def answer_elsewhere(jobs: Sequence[Job], finish: Finish, queue: Queue, helper: Helps) -> None:
+    """The same by the helper, or here if it has died, as from then on all will be."""
     try:
-        results = queue.helper.answer([job.question for job in jobs])
-    except Exception:
-        log.exception("The second process that draws trees has ended: this one goes on alone")
+        results = helper.answer([job.question for job in jobs])
+    except (BrokenExecutor, RuntimeError):  # the latter where it is closed
+        queue.helper = None
+        log.warning("The second process that draws trees has ended: this one goes on alone.")
         answer_here(jobs, finish)
         return
     for job, result in zip(jobs, results, strict=True):

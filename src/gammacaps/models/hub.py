@@ -59,7 +59,10 @@ def prepare(model: Model | str | Path, folder: Path, repo: str) -> list[Path]:
         }
         # A user's own data are named by a path, of which the last part will do.
         for part, left_out in (("train", ("data_dir", "device")), ("data", ("source",))):
-            told = {name: value for name, value in kept.get(part, {}).items() if name not in left_out}
+            given = kept.get(part, {})
+            if not isinstance(given, dict) or not isinstance(given.get("data", given.get("name", "")), str):
+                raise InputError(f"{stored_at(model) / CONFIG} does not describe a run (its {part!r}): restore it.")
+            told = {name: value for name, value in given.items() if name not in left_out}
             kept[part] = told | {name: Path(told[name]).name for name in ("data", "name") if told.get(name)}
         write_json(folder / CONFIG, kept)
     else:

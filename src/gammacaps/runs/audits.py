@@ -98,6 +98,8 @@ class Audit:
         if not (self.eps and self.layers and self.tree):
             raise Misfit("eps, layers and tree each have one entry at least")
         for layer in self.layers:
+            if not layer.capsules:
+                raise Misfit(f"{layer.layer} has no capsules")
             for one in layer.capsules:
                 if not 0 <= one.capsule < layer.of:
                     raise Misfit(f"capsule {one.capsule} of {layer.layer} is none of its {layer.of}")

@@ -126,6 +126,10 @@ class Figures:
         classes = len(self.class_names)
         if classes < 2 or [len(row) for row in self.confusion] != [classes] * classes:
             raise Misfit(f"confusion does not have a row and a column for each of {classes} classes")
+        if self.clean.accuracy is None:
+            raise Misfit("there is not one image in it")
+        if self.T is not None and self.T.mean is None:
+            raise Misfit("T has no mean")
         if any(count < 0 for row in self.confusion for count in row):
             raise Misfit("confusion counts fewer images than none")
         for scores in (self.T, self.D):

@@ -10,7 +10,7 @@ import functools
 import json
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
 from gammacaps.files import is_run, new_folder
 from gammacaps.launch import launch
+from gammacaps.locks import FolderLock, locked
 from gammacaps.models import Model, load, to_config
 from gammacaps.models.stored import CONFIG, write_config, write_weights
 from gammacaps.processes import Processes, joined, own_device
-from gammacaps.runs.lock import locked
 from gammacaps.runs.metrics import add_metrics, forget_metrics_after
 from gammacaps.runs.run import Run, refuse_import
 from gammacaps.runs.train_config import TrainConfig
@@ -84,16 +84,15 @@ def train(
         described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": describe(data)}
         launched = {"launch": launch().name} if launch().name else {}  # by which a restart knows its own run
         with contextlib.ExitStack() as held:
+            own: list[FolderLock] = []
 
             def make_folder() -> None:
-                # The old run's lock too: another training may live there.
-                old = locked(folder) if overwrite and is_run(folder) else contextlib.nullcontext()
-                with old, new_folder(folder, overwrite=overwrite) as temporary:
+                with new_folder(folder, overwrite=overwrite) as temporary:
                     write_config(temporary, {**described, **launched, "machine": describe_machine(config.device)})
-                    held.enter_context(locked(temporary))
+                    own.append(held.enter_context(locked(temporary)))
 
             together.first(make_folder)
-            return _learn(config, data, model, folder, as_json, together, until=until)
+            return _learn(config, data, model, folder, own, as_json, together, until=until)
 
 
 def resume(
@@ -118,18 +117,20 @@ def resume(
     with contextlib.ExitStack() as held:
         together = held.enter_context(joined()) if processes is None else processes
         together.first(lambda: check_can_go_on(folder))
-        run = together.first(lambda: Run(folder).checked())
+        together.first(lambda: Run(folder).checked())
+        own: list[FolderLock] = []
+
+        def lock() -> None:
+            own.append(held.enter_context(locked(folder)))
+
+        together.first(lock)
+        run = together.first(lambda: Run(folder).checked())  # what it is now that nobody else can change it
         if run.config.train is None:
             raise InputError(
                 f"{folder} was saved without its training (no 'train' in config.json): it can't be resumed."
             )
         config = run.config.train
         refuse_import(config.data, folder / CONFIG, trust=trust, can_name=False)
-
-        def lock() -> None:
-            held.enter_context(locked(folder))
-
-        together.first(lock)
         longer: dict[str, Any] = {name: value for name, value in lengths.items() if value is not None}
         if longer:
             config = dataclasses.replace(config, **{"steps": None, "epochs": None, "minutes": None, **longer})
@@ -149,8 +150,10 @@ def resume(
                 f"{folder / 'config.json'} describes another network than its options and {data.name} give now: "
                 "resume with the data and the version of gammacaps that it was started with."
             )
-        described = {**run.stored, "train": dataclasses.asdict(config)}
-        return _learn(here, data, model, folder, as_json, together, described, until=until)
+        # An older run says less of its data than is known now.
+        facts = {**run.stored.get("data", {}), **describe(data)}
+        described = {**run.stored, "train": dataclasses.asdict(config), "data": facts}
+        return _learn(here, data, model, folder, own, as_json, together, described, until=until)
 
 
 def _goes_on(folder: Path, config: TrainConfig) -> bool:
@@ -167,6 +170,7 @@ def _learn(
     data: DataSet | StoredSet,
     model: Model,
     folder: Path,
+    own: Sequence[FolderLock],
     as_json: bool,
     processes: Processes,
     described: dict[str, Any] | None = None,
@@ -175,8 +179,14 @@ def _learn(
 ) -> Model:
     """The loop: from wherever the folder's checkpoint stands to the end of training.
 
-    `described` is what config.json shall say of a run that goes on, once it is sure that it can.
+    `own` is the first process's lock of the folder. `described` is what config.json shall say of a run that goes on,
+    once it is sure that it can.
     """
+
+    def still_ours() -> None:
+        for lock in own:
+            lock.check(folder)
+
     device = processes.each(lambda: own_device(config.device))
     model.to(device).train()
     on_gpu = device.type == "cuda"
@@ -235,6 +245,7 @@ def _learn(
                         "eps": radius(config, done) if config.robust else 0.0,
                         "lr": learning_rate(config, learner.step - 1, done),
                     }
+                    processes.first(still_ours)
                     processes.first(functools.partial(add_metrics, folder, row))
                     if processes.rank == 0:
                         progress.metrics(row)
@@ -242,6 +253,7 @@ def _learn(
                         for name, value in row.items():
                             board.add_scalar(name, value, learner.step)
                 if save:
+                    processes.first(still_ours)
                     processes.first(functools.partial(_save, folder, learner))
                     if board is not None:
                         add_pictures(board, learner, images[:8], attacked[:8], labels[:8])

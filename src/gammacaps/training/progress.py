@@ -24,12 +24,12 @@ class Progress:
 
     def step(self) -> None:
         if self.bar is not None:
-            with self._read():
+            with self._noted():
                 self.bar.update()
 
     def metrics(self, row: dict[str, Any]) -> None:
         """Shows a line of metrics."""
-        with self._read():
+        with self._noted():
             if self.as_json:
                 print(json.dumps(row), flush=True)
             elif self.bar is not None:
@@ -41,11 +41,11 @@ class Progress:
 
     def close(self) -> None:
         if self.bar is not None:
-            with self._read():
+            with self._noted():
                 self.bar.close()
 
     @contextlib.contextmanager
-    def _read(self) -> Iterator[None]:
+    def _noted(self) -> Iterator[None]:
         """Notes whether what is shown can be: not where its reader has gone, or a disk is full."""
         try:
             yield

@@ -6,12 +6,12 @@ import sys
 import pytest
 
 from gammacaps.errors import InputError
-from gammacaps.runs.lock import locked
+from gammacaps.locks import locked
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from gammacaps.runs.lock import locked
+from gammacaps.locks import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -45,5 +45,26 @@ def test_a_folder_is_held_under_its_next_name_too(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path):
-    with pytest.raises(InputError, match="can't be written"), locked(tmp_path / "gone"):
+    with pytest.raises(InputError, match="There is no folder"), locked(tmp_path / "gone"):
         pass
+
+
+def test_who_holds_a_folder_sees_that_another_stands_in_its_place(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    with locked(run) as lock:
+        lock.check(run)
+        run.rename(tmp_path / "moved")
+        with pytest.raises(InputError, match="removed, moved or replaced"):
+            lock.check(run)
+        run.mkdir()
+        with pytest.raises(InputError, match="removed, moved or replaced"):
+            lock.check(run)
+        lock.check(tmp_path / "moved")
+
+
+def test_a_disk_without_locks_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("gammacaps.locks.take", lambda handle, wait: None)
+    with locked(tmp_path):
+        pass
+    assert "nothing keeps another training out" in capsys.readouterr().err
