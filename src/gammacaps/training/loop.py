@@ -10,7 +10,7 @@ import functools
 import json
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -183,9 +183,11 @@ def _learn(
     once it is sure that it can.
     """
 
-    def still_ours() -> None:
+    def write(what: Callable[..., None], *values: Any) -> None:
+        """Into the folder, if it is still the one that this training began in."""
         for lock in own:
             lock.check(folder)
+        what(folder, *values)
 
     device = processes.each(lambda: own_device(config.device))
     model.to(device).train()
@@ -245,16 +247,14 @@ def _learn(
                         "eps": radius(config, done) if config.robust else 0.0,
                         "lr": learning_rate(config, learner.step - 1, done),
                     }
-                    processes.first(still_ours)
-                    processes.first(functools.partial(add_metrics, folder, row))
+                    processes.first(functools.partial(write, add_metrics, row))
                     if processes.rank == 0:
                         progress.metrics(row)
                     if board is not None:
                         for name, value in row.items():
                             board.add_scalar(name, value, learner.step)
                 if save:
-                    processes.first(still_ours)
-                    processes.first(functools.partial(_save, folder, learner))
+                    processes.first(functools.partial(write, _save, learner))
                     if board is not None:
                         add_pictures(board, learner, images[:8], attacked[:8], labels[:8])
                 if stop and _progress(learner, total, limit) < 1:
