@@ -209,7 +209,7 @@ def test_matrix_capsules_and_colour_can_be_explored(tmp_path):
     matrix = load_networks([str(make_run(tmp_path / "matrix", "matrix", **shape))], ExploreConfig())
     image = {"image": {"pixels": base64.b64encode(bytes(range(196))).decode()}}
     assert len(answers.parse(read_parse(image, matrix), matrix[0])["drawings"][0]) == 3
-    assert "not on this machine" in matrix[0].missing or "does not say" in matrix[0].missing
+    assert "takes images of shape (1, 14, 14)" in matrix[0].missing  # why the images of its data set do not serve
     assert answers.capsule(matrix[0], 1, 0)["examples"] == []
     colour = load_networks([str(make_run(tmp_path / "colour", image_shape=(3, 28, 28)))], ExploreConfig())
     image = {"image": {"pixels": base64.b64encode(bytes(3 * 784)).decode()}, "eps": 0.1}
