@@ -137,3 +137,11 @@ def test_a_dataset_can_be_trained_on_found_checked_and_stored() -> None:
     assert store_set("pets:array", "stored") == {"train": 8, "test": 2}
     assert examine("stored").problems == examine("pets:array").problems
     assert torch.equal(load_data("stored", "train")[0], load_data("pets:array", "train")[0])
+
+
+@pytest.mark.parametrize("name", ["builtins:dict", "sys:exit", "builtins:exit", "quits:data"])
+def test_what_is_built_in_or_exits_is_one_sentence(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quits.py").write_text("raise SystemExit(0)")
+    with pytest.raises(InputError):
+        load_set(name)

@@ -43,3 +43,15 @@ def test_no_file_is_no_metrics_and_a_folder_in_its_place_one_sentence(tmp_path):
     (tmp_path / METRICS).mkdir()
     with pytest.raises(InputError, match="can't be read"):
         read_metrics(tmp_path)
+
+
+def test_lines_that_are_left_out_are_told(tmp_path, capsys):
+    for row in ROWS:
+        add_metrics(tmp_path, row)
+    forget_metrics_after(tmp_path, 3)
+    assert capsys.readouterr().err == ""
+    content = (tmp_path / METRICS).read_bytes().splitlines(keepends=True)
+    (tmp_path / METRICS).write_bytes(b"".join([content[0], b"\xf5garbage\n", content[2], b'{"st']))
+    forget_metrics_after(tmp_path, 3)
+    assert "Note: a line of" in capsys.readouterr().err
+    assert read_metrics(tmp_path) == [ROWS[0], ROWS[2]]

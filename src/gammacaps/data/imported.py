@@ -38,7 +38,7 @@ def read_imported(name: str, split: str, size: tuple[int, int] | None) -> DataSe
     number. Without a split, every fifth image of each class is for testing. Class names are its attribute `classes`.
     """
     found = import_name(name)
-    has_split = callable(found) and not _is_data(found) and "split" in inspect.signature(found).parameters
+    has_split = callable(found) and not _is_data(found) and "split" in _parameters(found)
     data = _called(found, {"split": split} if has_split else {}, name) if not _is_data(found) else found
     if not _is_data(data):
         raise InputError(
@@ -76,7 +76,7 @@ def import_name(path: str) -> Any:
         ) from error
     except AttributeError:
         raise InputError(f"The module {module} has no '{name}': correct the part after the colon.") from None
-    except Exception as error:  # a user's module can raise anything
+    except (Exception, SystemExit) as error:  # a user's module can raise anything
         raise InputError(f"{path} can't be imported ({error!r}): mend the module {module}.") from error
 
 
@@ -94,6 +94,13 @@ def _here_too() -> Iterator[None]:
             sys.path.remove(here)
 
 
+def _parameters(function: Any) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (ValueError, TypeError):  # of some that are built in nobody knows
+        return ()
+
+
 def _is_data(found: Any) -> bool:
     return hasattr(type(found), "__getitem__") and hasattr(type(found), "__len__")
 
@@ -105,7 +112,7 @@ def _called(found: Any, arguments: dict[str, str], name: str) -> Any:
         return found(**arguments)
     except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"{name} fails when it is called ({error!r}): give a Dataset, or a function of `split` or nothing."
         ) from error
@@ -122,7 +129,7 @@ def _read(data: Any, size: tuple[int, int] | None, name: str) -> tuple[list[Any]
         where = f"Item {index} of {name}"
         try:
             item = data[index]
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(f"{where} can't be read ({error!r}): mend it or leave it out.") from error
         if not isinstance(item, tuple | list) or len(item) != 2:
             raise InputError(f"{where} is a {type(item).__name__}, not a pair: return an image and its class number.")

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,6 +149,7 @@ def images_for(run: Run, model: Model, config: ExploreConfig) -> tuple[DataSet |
             return fitting(model, name, data_dir, size), ""
         except InputError as error:  # broken, or of another shape by now: the page works without them, and says why
             missing = str(error)
+            print(f"Note: {missing}", file=sys.stderr)
     with contextlib.suppress(InputError):
         sample = fitting(model, MINI)
         if run.config.data.class_names == tuple(sample.class_names):

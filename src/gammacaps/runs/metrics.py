@@ -1,6 +1,7 @@
 """metrics.jsonl: a line for every few steps of training. A machine that went down may have left half of one."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,15 @@ def forget_metrics_after(folder: Path, step: int) -> None:
     """Drops the lines that an interrupted run wrote after its last checkpoint."""
     path = folder / METRICS
     if path.exists():
-        kept = [line for line, row in _whole_lines(path) if row["step"] <= step]
+        whole = _whole_lines(path)
+        lines = [line for line in path.read_bytes().splitlines() if line.strip()]
+        # A process that was killed leaves half a line at the end; others are damage.
+        half = bool(lines) and (not whole or whole[-1][0].encode() != lines[-1])
+        broken = len(lines) - len(whole) - half
+        if broken > 0:
+            count = "a line" if broken == 1 else f"{broken} lines"
+            print(f"Note: {count} of {path} can't be read, and will be left out.", file=sys.stderr)
+        kept = [line for line, row in whole if row["step"] <= step]
         write_whole(path, "".join(line + "\n" for line in kept).encode())
 
 
