@@ -105,7 +105,7 @@ class TrainConfig:
             raise InputError(f"routing {self.routing} is for the presets {several}, not {self.preset}: leave it out.")
         if self.loss == "ce-log" and self.preset == "cnn":
             raise InputError("loss ce-log is for capsules; a cnn learns from cross-entropy anyway: leave it out.")
-        check_amount("lr", self.lr, zero=False, most=1000)
+        check_amount("lr", self.lr, zero=False, most=1e30)  # float32 ends soon after
         _check("eps_ramp", 0 <= self.eps_ramp <= 1, "from 0 to 1", self)
         _check("ema", 0 <= self.ema < 1, "from 0 to less than 1", self)
         check_seed(self.seed)
