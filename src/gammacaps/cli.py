@@ -19,6 +19,7 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.files import check_can_write
+from gammacaps.imports import load_plugins
 from gammacaps.launch import launch
 from gammacaps.names import VECTOR_PRESETS, shipped_names
 from gammacaps.options import MOST, check_amount, check_seed, check_whole
@@ -487,6 +488,8 @@ def run(arguments: list[str]) -> None:
         raise InputError(f"There is no command '{verb}': use one of {', '.join(VERBS)}, or see gammacaps --help.")
     if launch().count > 1 and verb not in TOGETHER:
         raise InputError(f"gammacaps {verb} runs in one process: start it without torchrun.")
+    if not {"-h", "--help"} & set(rest):
+        load_plugins()
     kind, function = VERBS[verb]
     path = config_file(verb, rest)
     with nowhere() as dropped, contextlib.redirect_stderr(dropped if launch().place > 0 else sys.stderr):

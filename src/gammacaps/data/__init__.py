@@ -9,12 +9,13 @@ from gammacaps.data import registry
 from gammacaps.data.checks import Size, check_images, check_size
 from gammacaps.data.dataset import DataSet, StoredImages, StoredSet
 from gammacaps.data.folders import read_folder
-from gammacaps.data.imported import is_import_path, module_of, read_imported
+from gammacaps.data.imported import read_imported
 from gammacaps.data.named import VIEWS, read_named
 from gammacaps.data.npz import read_npz
 from gammacaps.data.resize import area_resize
 from gammacaps.data.stored import is_stored, open_stored
 from gammacaps.errors import InputError, check_choice
+from gammacaps.imports import is_import_path, module_of
 
 __all__ = [
     "DataSet",

@@ -1,13 +1,6 @@
 """Own data as any torch Dataset, named by its import path and read once into tensors."""
 
-import contextlib
-import importlib
-import importlib.util
 import inspect
-import re
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,14 +13,9 @@ from gammacaps.data.dataset import DataSet
 from gammacaps.data.pixels import to_unit
 from gammacaps.data.split import held_out
 from gammacaps.errors import InputError
+from gammacaps.imports import import_name
 
-IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 MOST_CLASSES = 2**16
-
-
-def is_import_path(name: str | Path) -> bool:
-    """Whether `name` is written as `package.module:name`."""
-    return isinstance(name, str) and IMPORT_PATH.fullmatch(name) is not None
 
 
 def read_imported(name: str, split: str, size: tuple[int, int] | None) -> DataSet:
@@ -54,44 +42,6 @@ def read_imported(name: str, split: str, size: tuple[int, int] | None) -> DataSe
     images = torch.cat(pixels) if size is not None else to_unit(np.stack(pixels), None)
     check_images(images, where=f"The images of {name}")
     return DataSet(images, torch.from_numpy(labels), class_names, name, name)
-
-
-def module_of(path: str) -> Path | None:
-    """The file of the module in `package.module:name`; None where there is none."""
-    with _here_too(), contextlib.suppress(ImportError, ValueError):
-        found = importlib.util.find_spec(path.partition(":")[0])
-        return Path(found.origin) if found is not None and found.origin else None
-    return None
-
-
-def import_name(path: str) -> Any:
-    """What `package.module:name` names; modules are looked for in the working folder too."""
-    module, _, name = path.partition(":")
-    try:
-        with _here_too():
-            return getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"{path} can't be imported ({error}): run where {module.partition('.')[0]} lies, or install it."
-        ) from error
-    except AttributeError:
-        raise InputError(f"The module {module} has no '{name}': correct the part after the colon.") from None
-    except (Exception, SystemExit) as error:  # a user's module can raise anything
-        raise InputError(f"{path} can't be imported ({error!r}): mend the module {module}.") from error
-
-
-@contextlib.contextmanager
-def _here_too() -> Iterator[None]:
-    """Modules are looked for in the working folder too."""
-    here = str(Path.cwd())
-    added = here not in sys.path
-    if added:
-        sys.path.insert(0, here)
-    try:
-        yield
-    finally:
-        if added:
-            sys.path.remove(here)
 
 
 def _parameters(function: Any) -> tuple[str, ...]:
