@@ -11,7 +11,7 @@ import torch
 
 from gammacaps.errors import InputError
 from gammacaps.files import write_json, write_whole
-from gammacaps.models.presets import Model
+from gammacaps.models.protocol import Model
 from gammacaps.models.shipped import stored_at
 from gammacaps.models.stored import CONFIG, WEIGHTS, load, read_config, save
 

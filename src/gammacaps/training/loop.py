@@ -40,7 +40,7 @@ from gammacaps.training.checkpoint import (
     write_checkpoint,
 )
 from gammacaps.training.distribution import Sharing, parts_of
-from gammacaps.training.execution import compile_routing, recompute_encoder
+from gammacaps.training.execution import recompute_encoder
 from gammacaps.training.progress import Progress
 from gammacaps.training.schedule import learning_rate, radius
 from gammacaps.training.start import check_same_data, describe, new_model, training_data
@@ -215,7 +215,7 @@ def _learn(
 
     processes.first(prepare)
     if on_gpu and config.compile:
-        compile_routing(model)
+        model.compile_routing()
     if config.recompute_encoder:
         recompute_encoder(model)
 
