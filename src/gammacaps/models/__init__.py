@@ -3,9 +3,10 @@
 from gammacaps.models.checks import check_fit
 from gammacaps.models.cnn import CNN, CNNConfig
 from gammacaps.models.export import export
-from gammacaps.models.gamma import GammaCapsConfig, GammaCapsNet, has_kernels
-from gammacaps.models.hub import from_pretrained, push_to_hub
-from gammacaps.models.matrix import MatrixCapsConfig, MatrixCapsNet
+from gammacaps.models.folder import load, save
+from gammacaps.models.gamma_capsules import GammaCapsConfig, GammaCapsNet, has_kernels
+from gammacaps.models.hugging_face import from_pretrained, push_to_hub
+from gammacaps.models.matrix_capsules import MatrixCapsConfig, MatrixCapsNet
 from gammacaps.models.parse import Parse
 from gammacaps.models.presets import PRESETS, create, from_config, to_config
 from gammacaps.models.protocol import (
@@ -16,7 +17,6 @@ from gammacaps.models.protocol import (
     require_decoder,
     shows_capsules,
 )
-from gammacaps.models.stored import load, save
 
 __all__ = [
     "CNN",

@@ -60,12 +60,12 @@ def _onnx(program: torch.export.ExportedProgram, model: Model) -> bytes:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of torch's own, about itself
-            found: Any = torch.onnx.export(
+            exported_network: Any = torch.onnx.export(
                 program, input_names=["images"], output_names=["scores"], dynamo=True, verbose=False
             )
     finally:
         chatter.setLevel(before)
-    content: bytes = found.model_proto.SerializeToString()
+    content: bytes = exported_network.model_proto.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     images = torch.rand(3, *model.image_shape, generator=torch.Generator().manual_seed(0))
     (scores,) = session.run(None, {"images": images.numpy()})

@@ -9,8 +9,8 @@ from torch.overrides import TorchFunctionMode
 from gammacaps.environment import free_memory
 from gammacaps.errors import InputError, check_choice
 from gammacaps.models.cnn import CNN, CNNConfig
-from gammacaps.models.gamma import GammaCapsConfig, GammaCapsNet
-from gammacaps.models.matrix import MatrixCapsConfig, MatrixCapsNet
+from gammacaps.models.gamma_capsules import GammaCapsConfig, GammaCapsNet
+from gammacaps.models.matrix_capsules import MatrixCapsConfig, MatrixCapsNet
 from gammacaps.models.protocol import Model
 
 ARCHITECTURES: dict[str, tuple[type[Any], type[Any]]] = {

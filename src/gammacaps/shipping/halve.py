@@ -10,7 +10,7 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.files import new_folder
 from gammacaps.models import Model, check_fit, from_config, to_config
-from gammacaps.models.stored import WEIGHTS, write_config, write_weights
+from gammacaps.models.folder import WEIGHTS, write_config, write_weights
 from gammacaps.runs.run import Run
 
 LIMIT = 16 * 2**20  # bytes of a shipped network's weights

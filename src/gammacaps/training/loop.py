@@ -24,7 +24,7 @@ from gammacaps.files import is_run, new_folder
 from gammacaps.launch import launch
 from gammacaps.locks import FolderLock, locked
 from gammacaps.models import Model, load, to_config
-from gammacaps.models.stored import CONFIG, write_config, write_weights
+from gammacaps.models.folder import CONFIG, write_config, write_weights
 from gammacaps.processes import Processes, joined, own_device
 from gammacaps.runs.metrics import add_metrics, forget_metrics_after
 from gammacaps.runs.run import Run, refuse_import
