@@ -44,7 +44,7 @@ def routed_by(backend: str, model: Network) -> Network:
     copied = copy.deepcopy(model)
     for layer in layers_of(copied, RoutedCapsules):
         layer.__class__ = FixedCapsules
-        layer.backend = backend  # type: ignore[attr-defined]
+        layer.backend = backend  # type: ignore[assignment]
     return copied
 
 

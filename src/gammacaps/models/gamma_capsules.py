@@ -49,6 +49,8 @@ class GammaCapsNet(RoutedNetwork):
 
     architecture = "gamma"
     no_decoder = "This network has no decoder: create it with decoder=(512, 1024)."
+    config: GammaCapsConfig
+    primary: PrimaryCapsules
 
     def __init__(self, config: GammaCapsConfig) -> None:
         super().__init__()

@@ -28,6 +28,8 @@ class MatrixCapsNet(RoutedNetwork):
     """5x5 stride-2 convolution, 1x1 primary capsules, 3x3 stride-2 and 3x3 capsule layers, class capsules."""
 
     architecture, title, loss, routing = "matrix", "matrix-capsule network", "spread", "em"
+    config: MatrixCapsConfig
+    primary: MatrixPrimary
 
     def __init__(self, config: MatrixCapsConfig) -> None:
         super().__init__()
