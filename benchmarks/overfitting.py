@@ -17,8 +17,8 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.interval import wilson
 from gammacaps.models import load
+from gammacaps.models.folder import read_config
 from gammacaps.models.shipped import stored_at
-from gammacaps.models.stored import read_config
 from gammacaps.runs.train_config import config_from
 from gammacaps.training.step import attack
 

@@ -12,7 +12,7 @@ import torch
 import gammacaps
 from gammacaps.bench import gate, run, table, tasks, ways
 from gammacaps.cli import main
-from gammacaps.models.gamma import GammaCapsConfig
+from gammacaps.models.gamma_capsules import GammaCapsConfig
 
 QUICK = ["bench", "--device", "cpu", "--preset", "small", "--batches", "2", "--rounds", "2"]
 

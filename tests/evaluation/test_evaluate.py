@@ -16,7 +16,7 @@ from gammacaps.evaluation.evaluate import balanced, balanced_places, evaluate
 from gammacaps.evaluation.interval import wilson
 from gammacaps.evaluation.table import table
 from gammacaps.models import to_config
-from gammacaps.models.stored import write_config, write_weights
+from gammacaps.models.folder import write_config, write_weights
 
 CONFIG = EvaluateConfig(
     attacks=("paper",),

@@ -19,7 +19,7 @@ from gammacaps.evaluation.run import radii
 from gammacaps.evaluation.specs import Kind, Spec, specs_for
 from gammacaps.evaluation.store import Store, identity
 from gammacaps.evaluation.table import shown, title
-from gammacaps.models.stored import write_config
+from gammacaps.models.folder import write_config
 from gammacaps.runs.run import Run, common_radius
 
 

@@ -13,8 +13,8 @@ import gammacaps
 from gammacaps.data import load_set
 from gammacaps.explorer.run import listen, served
 from gammacaps.explorer.server import create_app
+from gammacaps.models.folder import write_config, write_weights
 from gammacaps.models.presets import to_config
-from gammacaps.models.stored import write_config, write_weights
 
 TINY = {"filters": 8, "primary_types": 2, "hidden": (6,), "decoder": ()}
 

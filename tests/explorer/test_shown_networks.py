@@ -15,7 +15,7 @@ from gammacaps.explorer import networks as explorer_networks
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_network, load_networks
 from gammacaps.explorer.questions import read_parse
-from gammacaps.models.stored import read_config, write_config
+from gammacaps.models.folder import read_config, write_config
 
 
 def test_a_run_s_own_test_images_are_there_to_pick_from(networks):

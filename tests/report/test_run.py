@@ -12,7 +12,7 @@ import gammacaps
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.models import to_config
-from gammacaps.models.stored import write_config, write_weights
+from gammacaps.models.folder import write_config, write_weights
 from gammacaps.report.collect import collect, of_data
 from gammacaps.report.config import ReportConfig
 from gammacaps.report.fill import report_of

@@ -9,7 +9,7 @@ import gammacaps
 from gammacaps.cli import main
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
-from gammacaps.models.stored import write_config, write_weights
+from gammacaps.models.folder import write_config, write_weights
 from gammacaps.names import SHIPPED, shipped_names
 from gammacaps.runs.run import Run
 

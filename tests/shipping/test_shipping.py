@@ -19,8 +19,8 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.models import to_config
+from gammacaps.models.folder import write_config, write_weights
 from gammacaps.models.shipped import FILES
-from gammacaps.models.stored import write_config, write_weights
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.shipping import halve as halving
 from gammacaps.shipping.__main__ import main

@@ -9,14 +9,13 @@ pytestmark = pytest.mark.slow
 # In a process of its own: the shape checks that tests put around every function can't be compiled.
 SCRIPT = """
 import copy, sys, torch, gammacaps
-from gammacaps.training.execution import compile_routing
 
 device, backend = sys.argv[1:]
 torch.manual_seed(0)
 small = {"filters": 8, "primary_types": 2, "types": (3, 4), "iterations": 2, "image_shape": (1, 16, 16)}
 model = gammacaps.create("matrix", **small).to(device)
 compiled = copy.deepcopy(model)
-compile_routing(compiled, backend)
+assert compiled.compile_routing(backend)
 images = torch.rand(3, 1, 16, 16, device=device, requires_grad=True)
 for learning in (False, True, False, True):  # an attack, a step, an attack, a step
     gradients = []

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gammacaps.attacks.losses import LOSSES, AttackLoss
-from gammacaps.models.gamma import GammaCapsNet
+from gammacaps.models import GammaCapsNet, has_kernels
 from gammacaps.ops import length
 from gammacaps.ops.route import plain_wanted, why_not_triton
 
@@ -34,11 +34,11 @@ class FastAttack:
 
         device = next(model.parameters()).device
         self.network, self.loss, self.stay, self.batch = FrozenNetwork(model, batch, dtype), loss, stay, batch
-        shape = (batch, *model.config.image_shape)
+        shape = (batch, *model.image_shape)
         self.x, self.low, self.high = (torch.zeros(shape, device=device) for _ in range(3))
         self.labels = torch.zeros(batch, dtype=torch.int64, device=device)
         self.size, self.sign = torch.zeros(1, device=device), 1.0
-        self.weights, self.classes = addresses(model), model.config.classes
+        self.weights, self.classes = addresses(model), model.classes
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def run(
@@ -109,11 +109,9 @@ _attacks: "weakref.WeakKeyDictionary[nn.Module, OrderedDict[Any, FastAttack]]" =
 
 def fast_attack(model: Any, images: Tensor, loss: str | AttackLoss, norm: str, stay: bool) -> FastAttack | None:
     """The fast attack for these images, or None where it can't run; the reason is said once if it could be mended."""
-    if not (isinstance(model, GammaCapsNet) and images.is_cuda and norm == "linf" and images.dtype == torch.float32):
+    if not (has_kernels(model) and images.is_cuda and norm == "linf" and images.dtype == torch.float32):
         return None
-    if plain_wanted() or model.config.encoder != "convolution":  # the only encoder with kernels of its own
-        return None
-    if model.config.scale_over == "batch" or tuple(images.shape[1:]) != model.config.image_shape:
+    if plain_wanted() or model.depends_on_neighbours or tuple(images.shape[1:]) != model.image_shape:
         return None
     dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
     reason = _cannot(model)

@@ -15,7 +15,7 @@ from gammacaps.data import DataSet
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError, check_choice
 from gammacaps.evaluation.evaluate import balanced
-from gammacaps.models import CapsuleModel, Model
+from gammacaps.models import CapsuleModel, Model, check_fit, require_capsules
 
 # The largest radius where neither the user nor the run names one.
 EPS = 0.1
@@ -27,11 +27,7 @@ def audit(model: Model, data: DataSet, config: AuditConfig, report: Report = lam
     device = pick_device(config.device)
     network = network.to(device).eval()
     images, labels = (t.to(device) for t in balanced(data, config.limit))
-    if tuple(images.shape[1:]) != network.config.image_shape or len(data.class_names) != network.config.classes:
-        raise InputError(
-            f"The network takes images of shape {network.config.image_shape} in {network.config.classes} classes, but "
-            f"{data.name} has {tuple(images.shape[1:])} in {len(data.class_names)}: audit it on data like its own."
-        )
+    check_fit(network, data, "audit it on data like its own")
     started = time.monotonic()
     eps = sorted(set(config.eps or (EPS / 2, EPS)))
     lengths, tree = look(network, images, config)
@@ -73,16 +69,10 @@ def look(model: CapsuleModel, images: Tensor, config: AuditConfig) -> tuple[dict
 
 def _check_model(model: Model, config: AuditConfig) -> tuple[CapsuleModel, tuple[str, ...]]:
     """The network and the layers to audit, each once."""
-    if not isinstance(model, CapsuleModel):
-        raise InputError(f"A {type(model).__name__} has no capsules to audit: use a capsule network.")
-    if getattr(model.config, "scale_over", "capsule") == "batch":
-        raise InputError(
-            "This network has scale_over='batch', so what a capsule says depends on an image's neighbours: "
-            "audit a network with scale_over='capsule'."
-        )
+    network = require_capsules(model, "audit", "what a capsule says depends on an image's", verb="audit")
     for layer in config.layers:
-        check_choice("layer", layer, model.layers)
-    layers = tuple(dict.fromkeys(config.layers or model.layers[1:-1]))
+        check_choice("layer", layer, network.layers)
+    layers = tuple(dict.fromkeys(config.layers or network.layers[1:-1]))
     if not layers:
         raise InputError("This network has no hidden capsules: name the layers to audit, such as --layers class.")
-    return model, layers
+    return network, layers

@@ -40,7 +40,7 @@ def audit_layer(
     starts = torch.from_numpy(2 * random.random(images.shape, dtype=np.float32) - 1).to(images)
     lengths = lengths[:, capsules]  # M I
     taus = sorted({config.tau, *config.taus})
-    views = {tau: view(lengths, labels, model.config.classes, tau, config.seed) for tau in taus}
+    views = {tau: view(lengths, labels, model.classes, tau, config.seed) for tau in taus}
     main = views[config.tau]
 
     # The least and the most that any change so far made of each capsule; leaving the image alone is one.

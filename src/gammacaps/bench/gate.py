@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from gammacaps.models.gamma import GammaCapsConfig
+from gammacaps.models.gamma_capsules import GammaCapsConfig
 
 # Relative errors in norm that float32 may leave, of the first output and of gradients.
 OUTPUT_LIMIT, GRADIENT_LIMIT = 1e-4, 1e-3

@@ -20,7 +20,7 @@ from gammacaps.bench.ways import Run
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.files import check_can_write
-from gammacaps.models import GammaCapsNet, create
+from gammacaps.models import create, has_kernels
 
 FIXED_BATCH: dict[TaskName, int] = {"training": 128, "many": 64, "matrix": 128}  # on a GPU
 ONLY_GPU: tuple[TaskName, ...] = ("training", "many")
@@ -52,7 +52,7 @@ class Benchmark:
             torch.cuda.set_device(self.device)
         torch.manual_seed(0)
         model = create(config.preset).to(self.device).requires_grad_(False)
-        assert isinstance(model, GammaCapsNet)
+        assert has_kernels(model)
         for layer in model.routed:
             layer.get_parameter("weight").mul_(WEIGHTS)
         self.model = model

@@ -53,8 +53,8 @@ def task_of(name: TaskName, preset: str, model: GammaCapsNet, batch: int, low: b
             return many_task(batch, RoutedCapsules(1152, 1000, 8, 16))
         if name == "routing":
             return routing_task(preset, cast(RoutedCapsules, model.routed[0]), batch)
-        images = torch.rand(batch, *model.config.image_shape)
-        labels = torch.randint(model.config.classes, (batch,))
+        images = torch.rand(batch, *model.image_shape)
+        labels = torch.randint(model.classes, (batch,))
     if name == "training":
         return training_task(preset, model, images, labels)
     plain, gradient = routed_by("torch", model), name != "forward"

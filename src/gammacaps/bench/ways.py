@@ -11,13 +11,12 @@ from torch import Tensor, nn
 
 from gammacaps.attacks.fast import BATCHES, FastAttack, captured, fast_attack
 from gammacaps.attacks.losses import margin
-from gammacaps.models import GammaCapsNet, MatrixCapsNet
-from gammacaps.nn import RoutedCapsules
+from gammacaps.models import GammaCapsNet, Model
+from gammacaps.nn import RoutedCapsules, layers_of
 from gammacaps.ops import Routed, length, reference, route
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
 from gammacaps.training.checkpoint import Learner
-from gammacaps.training.execution import compile_routing
 from gammacaps.training.step import precision, take_step
 
 Run = Callable[[], tuple[Tensor, ...]]
@@ -43,10 +42,9 @@ class FixedCapsules(RoutedCapsules):
 def routed_by(backend: str, model: Network) -> Network:
     """A copy of the model in which all routing goes one way."""
     copied = copy.deepcopy(model)
-    for layer in copied.modules():
-        if isinstance(layer, RoutedCapsules):
-            layer.__class__ = FixedCapsules
-            layer.backend = backend  # type: ignore[assignment]
+    for layer in layers_of(copied, RoutedCapsules):
+        layer.__class__ = FixedCapsules
+        layer.backend = backend  # type: ignore[assignment]
     return copied
 
 
@@ -57,17 +55,16 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def network(
-    model: nn.Module, images: Tensor, labels: Tensor, *, gradient: bool, low: bool = False, compile: bool = False
+    model: Model, images: Tensor, labels: Tensor, *, gradient: bool, low: bool = False, compile: bool = False
 ) -> Run:
     """Scores (B, N) and, where asked for, the margin's gradient of the images (B, C, H, W); weights are frozen."""
-    if compile and isinstance(model, MatrixCapsNet):
-        compile_routing(model := copy.deepcopy(model))
+    by_parts = compile and (model := copy.deepcopy(model)).compile_routing()
 
     def rate(points: Tensor) -> tuple[Tensor, Tensor]:
         scores = model(points)
         return scores, margin(scores, labels).sum() if gradient else scores
 
-    rating = compiled(rate) if compile and not isinstance(model, MatrixCapsNet) else rate
+    rating = compiled(rate) if compile and not by_parts else rate
 
     def run() -> tuple[Tensor, ...]:
         points = images.detach().requires_grad_(gradient)

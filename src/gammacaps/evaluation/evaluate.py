@@ -10,14 +10,13 @@ from torch import Tensor
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import DataSet, StoredImages, StoredSet
 from gammacaps.environment import describe_machine
-from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.measure import Report
 from gammacaps.evaluation.robustness import robustness
 from gammacaps.evaluation.store import Store
 from gammacaps.evaluation.turns import in_turns
 from gammacaps.metrics import TScore, d_score
-from gammacaps.models import CNN, CapsuleModel, Model
+from gammacaps.models import CapsuleModel, Model, check_fit, has_capsules
 from gammacaps.processes import ALONE, Processes, own_device
 
 
@@ -48,21 +47,11 @@ def evaluate(
         "class_names": list(data.class_names),
         **figures,
         **structure,
-        "confusion": confusion(labels.cpu(), predicted, model.config.classes),
+        "confusion": confusion(labels.cpu(), predicted, model.classes),
         "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(config).items()},
         "machine": describe_machine(config.device),
         "seconds": round(time.monotonic() - started, 1),
     }
-
-
-def check_fit(model: Model, data: DataSet | StoredSet) -> None:
-    """A network can be evaluated only on images and classes like its own."""
-    shape = tuple(data.images.shape[1:])
-    if shape != model.config.image_shape or len(data.class_names) != model.config.classes:
-        raise InputError(
-            f"The network takes images of shape {model.config.image_shape} in {model.config.classes} classes, but "
-            f"{data.name} has {shape} in {len(data.class_names)}: evaluate it on data like its own."
-        )
 
 
 def balanced(data: DataSet, limit: int | None) -> tuple[Tensor, Tensor]:
@@ -97,12 +86,12 @@ def look(
     processes: Processes = ALONE,
 ) -> tuple[Tensor, dict[str, Any]]:
     """Predictions, and for capsules T of each routed layer and D of each hidden one, over all and by class."""
-    groups: list[int | None] = [None, *range(model.config.classes)]  # None is all classes together
+    groups: list[int | None] = [None, *range(model.classes)]  # None is all classes together
 
     def seen(start: int) -> Look:
         part, own = images[start : start + batch], labels[start : start + batch]
         report("clean", min(start + batch, len(images)), len(images))
-        if isinstance(model, CNN):
+        if not has_capsules(model):
             return Look(model(part).argmax(1).cpu(), {}, [])
         parse = model.parse(part)
         trees: dict[tuple[int, int | None], TScore] = {}
@@ -122,7 +111,7 @@ def look(
 
     found = processes.map(seen, range(0, len(images), batch))
     predicted = torch.cat([one.predicted for one in found])
-    if isinstance(model, CNN):
+    if not has_capsules(model):
         return predicted, {"T": None, "D": None}
     trees = dict(found[0].trees)
     for one in found[1:]:
@@ -131,7 +120,7 @@ def look(
                 trees[key].merge_state(tree)
     hidden = [torch.cat(layer) for layer in zip(*(one.hidden for one in found), strict=True)]
     scores = {group: _structure(model, trees, hidden, labels.cpu(), group) for group in groups}
-    by_class = [scores[group] for group in range(model.config.classes)]
+    by_class = [scores[group] for group in range(model.classes)]
     return predicted, {
         "T": {**scores[None]["T"], "by_class": [s["T"] for s in by_class]},
         "D": {**scores[None]["D"], "by_class": [s["D"] for s in by_class]},

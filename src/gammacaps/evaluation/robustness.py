@@ -15,7 +15,7 @@ from gammacaps.evaluation.interval import share
 from gammacaps.evaluation.measure import Report, Task, measure, rows, worst
 from gammacaps.evaluation.specs import Kind, Spec, specs_for, sweep_specs
 from gammacaps.evaluation.store import Store, identity
-from gammacaps.models import GammaCapsNet, MatrixCapsNet
+from gammacaps.models import has_capsules
 from gammacaps.processes import ALONE, Processes
 
 PAPER_EPS = (0.1, 0.3, 0.5)
@@ -50,8 +50,7 @@ def robustness(
     correct = scores.argmax(dim=1).cpu() == labels.cpu()
     deadline = float("inf") if config.minutes is None else started + 60 * config.minutes
     task = Task(model, images, labels, places, correct, config.batch, store or Store(), other, deadline, processes)
-    capsules = isinstance(model, GammaCapsNet | MatrixCapsNet)
-    kind = Kind(scores.shape[1], capsules, None if other is None else identity(other))
+    kind = Kind(scores.shape[1], has_capsules(model), None if other is None else identity(other))
     specs: list[Spec] = []
     skipped: list[str] = []
     for eps in dict.fromkeys(PAPER_EPS if config.eps is None else config.eps):

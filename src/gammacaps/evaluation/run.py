@@ -10,12 +10,12 @@ from gammacaps.data import open_set
 from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.evaluate import check_fit, evaluate
+from gammacaps.evaluation.evaluate import evaluate
 from gammacaps.evaluation.robustness import PAPER_EPS
 from gammacaps.evaluation.store import Store, identity
 from gammacaps.files import new_folder, told, write_json
 from gammacaps.lines import Lines
-from gammacaps.models import Model, load
+from gammacaps.models import Model, check_fit, load
 from gammacaps.processes import ALONE, Processes, joined, own_device
 from gammacaps.runs.run import EPS, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gammacaps.attacks import frozen
 from gammacaps.errors import InputError, check_choice
 from gammacaps.explain.fast import fast_steps
-from gammacaps.models import CapsuleModel
+from gammacaps.models import CapsuleModel, require_capsules
 from gammacaps.options import check_seed
 
 # Images that a GPU moves together unless told: enough to keep it busy in about a gigabyte.
@@ -110,7 +110,7 @@ def activate_all(
 
     together = max(1, batch // starts)  # capsules in a batch; where not even one fits, its starts take several batches
     size = min(batch, together * starts)
-    shape = network.config.image_shape
+    shape = network.image_shape
     results: list[Generated] = []
     with frozen(network), torch.no_grad(), torch.autocast(weight.device.type, enabled=False):
         fast = fast_steps(network, index, size, step, penalty)
@@ -195,21 +195,13 @@ def average_best(
 
 def check_capsules(model: nn.Module, layer: str | int) -> tuple[CapsuleModel, int, int]:
     """The network, the layer's index and the number of its capsules."""
-    if not isinstance(model, CapsuleModel):
-        raise InputError(f"A {type(model).__name__} has no capsules to activate: use a capsule network.")
-    if getattr(model.config, "scale_over", "capsule") == "batch":
-        raise InputError(
-            "This network has scale_over='batch', so what an image activates depends on its neighbours: "
-            "use a network with scale_over='capsule'."
-        )
-    layers = model.layers
+    network = require_capsules(model, "activate", "what an image activates depends on its")
+    layers = network.layers
     if isinstance(layer, int) and -len(layers) <= layer < len(layers):
         layer = layers[layer]
     check_choice("layer", layer, layers, also=f", or its index from 0 to {len(layers) - 1}")
     index = layers.index(str(layer))
-    black = torch.zeros(1, *model.config.image_shape).to(next(model.parameters()))
-    with torch.no_grad():
-        return model, index, model.parse(black, couplings=False).activations[index].shape[1]
+    return network, index, network.counts()[index]
 
 
 def _check_numbers(starts: int, steps: int, step: float, penalty: float, best: int, seed: int, batch: int) -> None:

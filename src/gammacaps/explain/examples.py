@@ -153,7 +153,7 @@ def classes_served(
 ) -> Served:
     """How long each capsule is for the images of each class, how often it is active, and which classes stand out."""
     network, index, _ = check_capsules(model, layer)
-    check_images(images, labels, network.config.classes)
+    check_images(images, labels, network.classes)
     check_tau(tau)
     found = torch.cat(list(activations_in_batches(network, index, images, batch)))  # M n
     classes = labels.unique().tolist()
@@ -162,7 +162,7 @@ def classes_served(
     active = torch.stack([(a > tau).double().mean(0) for a in own], dim=1)
     share = means / means.sum(1, keepdim=True).clamp_min(1e-12)
     serves = [[classes[k] for k in line] for line in stand_out(means)]
-    names = named(class_names, network.config.classes)
+    names = named(class_names, network.classes)
     return Served(
         layer=network.layers[index],
         tau=tau,

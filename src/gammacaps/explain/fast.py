@@ -8,8 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gammacaps.attacks.fast import captured
-from gammacaps.models.gamma import GammaCapsNet
-from gammacaps.nn import RoutedCapsules
+from gammacaps.models import GammaCapsNet, has_kernels
 from gammacaps.ops.route import plain_wanted, why_not_triton
 
 
@@ -26,7 +25,7 @@ class FastSteps:
 
         device = next(model.parameters()).device
         self.network, self.layer, self.step, self.penalty = FrozenNetwork(model, batch, dtype), layer, step, penalty
-        self.x = torch.zeros(batch, *model.config.image_shape, device=device)
+        self.x = torch.zeros(batch, *model.image_shape, device=device)
         self.chosen = torch.zeros(batch, dtype=torch.int64, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
 
@@ -54,13 +53,11 @@ class FastSteps:
 def fast_steps(model: nn.Module, layer: int, batch: int, step: float, penalty: float) -> FastSteps | None:
     """The fast steps for this network, or None where they can't run; the reason is said once if it could be mended."""
     weight = next(model.parameters())
-    if not (isinstance(model, GammaCapsNet) and weight.is_cuda and weight.dtype == torch.float32) or plain_wanted():
-        return None
-    if model.config.encoder != "convolution":  # the only one with kernels of its own
+    if not (has_kernels(model) and weight.is_cuda and weight.dtype == torch.float32) or plain_wanted():
         return None
     for routed in model.routed:
-        assert isinstance(routed, RoutedCapsules)
-        reason = why_not_triton(weight.device, weight.dtype, routed.weight.shape, "capsule")
+        shape = routed.get_parameter("weight").shape
+        reason = why_not_triton(weight.device, weight.dtype, shape, "capsule")
         if reason is not None:
             _say_once(reason)
             return None

@@ -13,7 +13,7 @@ from gammacaps.errors import InputError
 from gammacaps.explain.activate import check_capsules
 from gammacaps.explain.pictures import figure_png, heat_figure, plain
 from gammacaps.metrics import d_score
-from gammacaps.models import CapsuleModel, MatrixCapsNet
+from gammacaps.models import CapsuleModel
 from gammacaps.options import check_seed, check_whole
 
 UNITS = ("capsule", "capsule type")
@@ -179,7 +179,7 @@ def class_map(
     network, index, found = _activations(model, images, labels, layer, by_type, batch)
     classes = labels.unique().tolist()
     means = torch.stack([found[labels.cpu() == k].double().mean(0) for k in classes], dim=1).float()
-    names = named(class_names, network.config.classes)
+    names = named(class_names, network.classes)
     return ClassMap(network.layers[index], UNITS[by_type], classes, [names[k] for k in classes], means)
 
 
@@ -223,7 +223,7 @@ def activation_map(
         network.layers[index],
         UNITS[by_type],
         label,
-        named(class_names, network.config.classes)[label],
+        named(class_names, network.classes)[label],
         left,
         right,
         shuffled,
@@ -323,18 +323,10 @@ def _activations(
 ) -> tuple[CapsuleModel, int, Float[Tensor, "M n"]]:
     """The network, the layer's index and the activations of its capsules, or of its types, on checked images."""
     network, index, _ = check_capsules(model, layer)
-    check_images(images, labels, network.config.classes)
+    check_images(images, labels, network.classes)
     found = torch.cat(list(activations_in_batches(network, index, images, batch)))
     if by_type:
-        types = _types(network, index, found.shape[1])
+        rows, columns = network.grids[index]
+        types = found.shape[1] // (rows * columns)
         found = found.unflatten(1, (-1, types)).mean(1)  # places first, the type running fastest
     return network, index, found
-
-
-def _types(network: CapsuleModel, index: int, capsules: int) -> int:
-    """How many types the capsules of a layer are of; without places each is its own."""
-    if index == 0:
-        return network.config.primary_types
-    if isinstance(network, MatrixCapsNet) and index < len(network.layers) - 1:
-        return network.config.types[index - 1]
-    return capsules

@@ -12,7 +12,7 @@ from torch import Tensor
 from gammacaps.data import check_images
 from gammacaps.explain.maps import BATCH, in_batches, named
 from gammacaps.explain.pictures import figure_png, heat_figure, plain
-from gammacaps.models import CNN, Model
+from gammacaps.models import Model
 from gammacaps.options import check_seed, check_whole
 
 NOISE = ("uniform noise", "Gaussian noise", "salt and pepper")
@@ -90,18 +90,18 @@ def none_of_the_above(
     """
     check_whole("count", count)
     check_seed(seed)
-    images = images_of_nothing(model.config.image_shape, count, seed)
+    images = images_of_nothing(model.image_shape, count, seed)
     if others is not None:
         check_images(others, where="The other images")
         images[OTHER] = others
     shares, scores = [], []
     for part in images.values():
         found = torch.cat([_scores(model, some) for some in in_batches(model, part, batch)])  # B N
-        predicted = found.argmax(1).bincount(minlength=model.config.classes)
+        predicted = found.argmax(1).bincount(minlength=model.classes)
         shares.append(predicted / len(part))
         scores.append(found.amax(1).mean())
     table, top = torch.stack(shares).float(), torch.stack(scores).float()
-    names = named(class_names, model.config.classes)
+    names = named(class_names, model.classes)
     classes, perhaps = verdict(table)
     return Nothing(
         list(images),
@@ -142,8 +142,7 @@ def verdict(shares: Float[Tensor, "kinds N"]) -> tuple[list[int], list[int]]:
 
 def _scores(model: Model, images: Tensor) -> Tensor:
     """The scores in [0, 1], on the CPU."""
-    scores = model(images)
-    return (scores.softmax(1) if isinstance(model, CNN) else scores).cpu()
+    return model.probabilities(model(images)).cpu()
 
 
 def _meaning(shares: Tensor, score: float, classes: list[int], perhaps: list[int], names: list[str]) -> str:

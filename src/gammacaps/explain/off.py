@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import check_capsules
-from gammacaps.models import CapsuleModel
-from gammacaps.models.twin import twin
+from gammacaps.models import CapsuleModel, has_capsules
+from gammacaps.models.shared_weights import on_same_weights
 
 
 def without(model: nn.Module, capsules: Iterable[tuple[int, int]]) -> CapsuleModel:
@@ -28,9 +28,9 @@ def without(model: nn.Module, capsules: Iterable[tuple[int, int]]) -> CapsuleMod
         if index == len(network.layers) - 1:
             raise InputError("Class capsules can't be switched off: there is no layer above them.")
         chosen[index].add(capsule)
-    assert isinstance(model, CapsuleModel)
-    silenced = twin(model)
-    modules = (silenced.primary, *silenced.routed)
+    assert has_capsules(model)
+    silenced = on_same_weights(model)
+    modules = silenced.capsule_modules
     for index, which in chosen.items():
         modules[index].register_forward_hook(_silencer(sorted(which)))
     return silenced

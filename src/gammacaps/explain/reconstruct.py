@@ -14,7 +14,7 @@ from gammacaps.explain.activate import Generated
 from gammacaps.explain.examples import correlations
 from gammacaps.explain.maps import BATCH, in_batches, named
 from gammacaps.explain.pictures import Row, grid_png, plain
-from gammacaps.models import GammaCapsNet
+from gammacaps.models import require_decoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,23 +69,22 @@ def reconstruct(
         generated: for each image an input generated for the same class capsule, to stand beside it.
         class_names: what the classes are called; their numbers unless told.
     """
-    if not isinstance(model, GammaCapsNet):
-        raise InputError(f"A {type(model).__name__} has no decoder: use a gamma-capsule network that has one.")
-    check_images(images, labels, model.config.classes)
+    network = require_decoder(model)
+    check_images(images, labels, network.classes)
     if generated is not None and len(generated) != len(images):
         raise InputError(f"{len(images)} images need as many generated inputs beside them, not {len(generated)}.")
     made: list[Tensor] = []
     chosen: list[int] = []
-    for part in in_batches(model, images, batch):
-        parse = model.parse(part, couplings=False)
+    for part in in_batches(network, images, batch):
+        parse = network.parse(part, couplings=False)
         if labels is None:
             own = parse.scores.argmax(1)
         else:
             own = labels[len(chosen) : len(chosen) + len(part)].to(part.device).long()
-        made.append(model.reconstruct(parse, own).cpu().to(images.dtype))
+        made.append(network.reconstruct(parse, own).cpu().to(images.dtype))
         chosen += own.tolist()
     reconstructions, real = torch.cat(made), images.detach().cpu()
-    names = named(class_names, model.config.classes)
+    names = named(class_names, network.classes)
     inputs = activations = likeness = None
     if generated is not None:
         inputs = torch.stack([one.image.cpu() for one in generated])

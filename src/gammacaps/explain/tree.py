@@ -1,6 +1,5 @@
 """The parse tree of an image: every active capsule and the parent that it chose (the paper's gamma-capsule network)."""
 
-import copy
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -14,9 +13,7 @@ from torch import Tensor, nn
 from gammacaps.data import check_images
 from gammacaps.errors import InputError
 from gammacaps.metrics.tree import t_scores
-from gammacaps.models import CapsuleModel, MatrixCapsNet, Parse
-from gammacaps.nn import MatrixCapsules, RoutedCapsules
-from gammacaps.nn.matrix import MatrixLayer
+from gammacaps.models import CapsuleModel, Parse, require_capsules
 from gammacaps.options import check_tau
 
 # Up to so many parents a node above the primary layer keeps its couplings to all of them.
@@ -183,21 +180,8 @@ def routing_trees(
 def routing_parses(network: CapsuleModel, images: Float[Tensor, "B C H W"]) -> list[Parse]:
     """One pass of images, with the couplings of routing's iteration 1, 2, ... and last."""
     parse = network.parse(images.to(next(network.parameters())))
-    parses = []
-    for k in range(1, network.config.iterations):
-        layers = zip(network.routed, parse.poses[:-1], parse.activations[:-1], strict=True)
-        couplings = tuple(_couplings_of_iteration(k, *layer) for layer in layers)
-        parses.append(dataclasses.replace(parse, couplings=couplings))
-    return [*parses, parse]
-
-
-def _couplings_of_iteration(k: int, layer: nn.Module, poses: Tensor, activations: Tensor) -> Tensor:
-    """Those that a layer with k iterations ends with: no iteration, of SDA, RBA or EM, knows how many will follow."""
-    assert isinstance(layer, RoutedCapsules | MatrixCapsules)
-    shorter = copy.copy(layer)  # with the same weights
-    shorter.iterations = k
-    below = MatrixLayer(poses, activations) if isinstance(layer, MatrixCapsules) else poses
-    return shorter(below, True).couplings
+    before = [network.couplings_after(k, parse) for k in range(1, network.iterations or 1)]
+    return [*(dataclasses.replace(parse, couplings=couplings) for couplings in before), parse]
 
 
 def tree_of(
@@ -217,7 +201,7 @@ def tree_of(
     T = T or trees_T(parse)
     layers = tuple(
         Layer(name, tuple(activations[b].tolist()), grid, activations.shape[1] // (grid[0] * grid[1]))
-        for name, activations, grid in zip(parse.layers, parse.activations, _grids(network), strict=True)
+        for name, activations, grid in zip(parse.layers, parse.activations, network.grids, strict=True)
     )
     nodes: list[Node] = []
     chosen: set[int] = set()
@@ -259,15 +243,6 @@ def _nodes(l: int, layer: Layer, chosen: set[int], tau: float, couplings: Tensor
         Node(l, i, layer.activations[i], layer.activations[i] > tau, i in chosen, *choices.get(i, nobody))
         for i in sorted({*active, *chosen})
     ]
-
-
-def _grids(network: CapsuleModel) -> list[tuple[int, int]]:
-    """Rows and columns of places in each layer."""
-    if isinstance(network, MatrixCapsNet):
-        _, height, width = network.config.image_shape
-        routed = [layer.grid for layer in network.routed if isinstance(layer, MatrixCapsules)]
-        return [((height + 1) // 2, (width + 1) // 2), *routed]
-    return [network.primary_grid, *[(1, 1)] * len(network.routed)]
 
 
 @dataclass(frozen=True)
@@ -336,20 +311,14 @@ def _check(
     model: nn.Module, images: Tensor, tau: float, class_names: Sequence[str] | None
 ) -> tuple[CapsuleModel, tuple[str, ...]]:
     """The network, and the names of its classes: their numbers where none are given."""
-    if not isinstance(model, CapsuleModel):
-        raise InputError(f"A {type(model).__name__} has no capsules to make a tree of: use a capsule network.")
-    if getattr(model.config, "scale_over", "capsule") == "batch":
-        raise InputError(
-            "This network has scale_over='batch', so an image's couplings depend on its neighbours: "
-            "use a network with scale_over='capsule'."
-        )
+    network = require_capsules(model, "make a tree of", "an image's couplings depend on its")
     check_images(images)
     check_tau(tau)
-    classes = model.config.classes
+    classes = network.classes
     names = tuple(map(str, range(classes))) if class_names is None else tuple(class_names)
     if len(names) != classes:
         raise InputError(f"The network has {classes} classes, but {len(names)} names are given: give one a class.")
-    return model, names
+    return network, names
 
 
 def _rounded(value: Any) -> Any:

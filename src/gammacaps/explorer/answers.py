@@ -23,8 +23,8 @@ from gammacaps.explorer import questions
 from gammacaps.explorer.drawing import draw_trees
 from gammacaps.explorer.networks import Network
 from gammacaps.explorer.work import Tick
-from gammacaps.models import CapsuleModel, Model, Parse
-from gammacaps.models.twin import twin
+from gammacaps.models import Model, Parse, has_capsules
+from gammacaps.models.shared_weights import on_same_weights
 
 SEED = 0
 PGD_STEPS, DRAWS = 40, 20
@@ -48,7 +48,7 @@ class Passed:
 
 def group_of(asked: questions.Parse, networks: Sequence[Network]) -> Hashable:
     """What questions must have in common to share a pass; None where an image's scores depend on its neighbours'."""
-    alone = isinstance(networks[asked.network].model, CapsuleModel) and not networks[asked.network].trees
+    alone = networks[asked.network].model.depends_on_neighbours
     return None if alone else (asked.network, asked.off)
 
 
@@ -59,7 +59,7 @@ def passes(asked: Sequence[questions.Parse], network: Network) -> list[Passed]:
     before = scores_of(network.model, images) if asked[0].off else None
     parses: list[Parse] = []
     if network.trees:
-        assert isinstance(model, CapsuleModel)
+        assert has_capsules(model)
         with torch.no_grad():
             only_last = all(each.last for each in asked)
             parses = [model.parse(images)] if only_last else routing_parses(model, images)
@@ -77,7 +77,7 @@ def parse(asked: questions.Parse, network: Network, found: Passed | None = None)
     answer: dict[str, Any] = {"label": label_of(asked, network), **shown(found.image), **judged(found.scores)}
     if found.before is not None:
         answer["before"] = judged(found.before)
-    if isinstance(found.model, CapsuleModel) and found.parses:
+    if has_capsules(found.model) and found.parses:
         made = list(zip(found.parses, found.T, strict=True))
         wanted = [(None, made[-1])] if asked.last else list(enumerate(made, 1))
         how = (found.place, found.image, asked.tau, network.class_names)
@@ -190,7 +190,7 @@ def activated(asked: questions.Activate, network: Network, tick: Tick) -> dict[s
 @torch.no_grad()
 def length_without(network: Network, layer: int, index: int) -> float:
     """The length that a capsule has in a black image."""
-    black = torch.zeros(1, *network.model.config.image_shape, device=network.images.device)
+    black = torch.zeros(1, *network.model.image_shape, device=network.images.device)
     return network.capsules.parse(black, couplings=False).activations[layer][0, index].item()
 
 
@@ -252,9 +252,9 @@ def described(network: Network) -> dict[str, Any]:
         "name": network.name,
         "given": shlex.quote(network.given),
         "architecture": model.architecture,
-        "routing": getattr(model.config, "routing", "em" if model.architecture == "matrix" else None),
-        "iterations": getattr(model.config, "iterations", None),
-        "image_shape": list(model.config.image_shape),
+        "routing": model.routing,
+        "iterations": model.iterations,
+        "image_shape": list(model.image_shape),
         "class_names": list(network.class_names),
         "weights": sum(p.numel() for p in model.parameters()),
         "trees": network.trees,
@@ -287,8 +287,7 @@ def with_off(asked: questions.Parse, network: Network) -> Model:
 @torch.no_grad()
 def scores_of(model: Model, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B N"]:
     """In [0, 1]: the lengths of class capsules; of a network without capsules the probabilities."""
-    scores = model(images)
-    return scores if isinstance(model, CapsuleModel) else scores.softmax(1)
+    return model.probabilities(model(images))
 
 
 def judged(scores: Float[Tensor, "N"]) -> dict[str, Any]:
@@ -297,7 +296,7 @@ def judged(scores: Float[Tensor, "N"]) -> dict[str, Any]:
 
 def counted(model: Any, tick: Tick, total: int) -> Any:
     """The same network, which tells of each pass it makes; with another's hooks it keeps them."""
-    told = twin(model)
+    told = on_same_weights(model)
     done = 0
 
     def count(module: nn.Module, given: object) -> None:
@@ -305,7 +304,10 @@ def counted(model: Any, tick: Tick, total: int) -> Any:
         tick(min(done, total), total)
         done += 1
 
-    (told.encoder if isinstance(told, CapsuleModel) else told.layers[-1]).register_forward_pre_hook(count)
+    first = next(
+        module for module in told.modules() if next(module.children(), None) is None
+    )  # each pass has one call of it
+    first.register_forward_pre_hook(count)
     return told
 
 

@@ -17,12 +17,11 @@ from gammacaps.data import names as data_names
 from gammacaps.data.checks import Size
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
-from gammacaps.evaluation.evaluate import balanced_places, check_fit
+from gammacaps.evaluation.evaluate import balanced_places
 from gammacaps.explain.maps import BATCH
 from gammacaps.explorer.config import ExploreConfig
-from gammacaps.models import CapsuleModel, Model
+from gammacaps.models import CapsuleModel, Model, check_fit, has_capsules, shows_capsules
 from gammacaps.models.shipped import run_folder
-from gammacaps.report.collect import depends_on_neighbours
 from gammacaps.runs.config import RunConfig
 from gammacaps.runs.run import EPS, Run
 
@@ -52,7 +51,7 @@ class Network:
 
     @property
     def capsules(self) -> CapsuleModel:
-        if not isinstance(self.model, CapsuleModel) or not self.trees:
+        if not has_capsules(self.model) or not self.trees:
             raise InputError(f"{self.name} has no capsules that can be shown: ask for its scores or an attack.")
         return self.model
 
@@ -79,7 +78,7 @@ def load_networks(names: Sequence[str], config: ExploreConfig) -> list[Network]:
     first, second = networks
     if first.name == second.name:  # in two folders
         first, second = (dataclasses.replace(network, name=network.given) for network in networks)
-    shapes = [network.model.config.image_shape for network in networks]
+    shapes = [network.model.image_shape for network in networks]
     if shapes[0] != shapes[1]:
         raise InputError(
             f"{first.name} takes images of shape {shapes[0]} and {second.name} of {shapes[1]}: "
@@ -103,10 +102,9 @@ def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> 
     data, missing = images_for(of, model, config)
     recorded = of.config.data.class_names
     # What the network answers are the classes that it was trained for, whichever images it is shown.
-    unnamed = data.class_names if data else range(model.config.classes)
+    unnamed = data.class_names if data else range(model.classes)
     names = tuple(map(str, recorded or unnamed))
-    images, labels = some_of(data) if data else (torch.zeros(0, *model.config.image_shape), torch.zeros(0))
-    trees = isinstance(model, CapsuleModel) and not depends_on_neighbours(model)
+    images, labels = some_of(data) if data else (torch.zeros(0, *model.image_shape), torch.zeros(0))
     return Network(
         name=run.resolve().name,
         given=given or str(run),
@@ -119,16 +117,10 @@ def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> 
         source=data.name if data else "",
         missing=missing,
         audit=of.audit(),
-        trees=trees,
-        counts=counts_of(model) if trees and isinstance(model, CapsuleModel) else (),
+        trees=shows_capsules(model),
+        counts=model.counts() if shows_capsules(model) else (),
         eps=of.radius or EPS,
     )
-
-
-@torch.no_grad()
-def counts_of(model: CapsuleModel) -> tuple[int, ...]:
-    black = torch.zeros(1, *model.config.image_shape).to(next(model.parameters()))
-    return tuple(activations.shape[1] for activations in model.parse(black, couplings=False).activations)
 
 
 def images_for(run: Run, model: Model, config: ExploreConfig) -> tuple[DataSet | StoredSet | None, str]:

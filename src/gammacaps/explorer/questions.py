@@ -68,7 +68,7 @@ def read_attack(body: Any, networks: Sequence[Network]) -> Attack:
         raise InputError(f"{network.name} has no votes: choose another attack, such as pgd.")
     target = fields.get("target")
     if target is not None:
-        target = whole("target", target, 0, network.model.config.classes - 1)
+        target = whole("target", target, 0, network.model.classes - 1)
         if name == "noise":
             raise InputError("Noise aims at no class: leave target out.")
     eps = number("eps", fields.get("eps", network.eps), 0, 1)
@@ -101,7 +101,7 @@ def image_of(asked: Any, network: Network) -> Float[Tensor, "C H W"]:
         if network.missing:
             raise InputError(f"There are no images to pick: {network.missing}")
         return network.images[whole("sample", asked["sample"], 0, len(network.images) - 1)]
-    channels, height, width = network.model.config.image_shape
+    channels, height, width = network.model.image_shape
     try:
         content = base64.b64decode(asked["pixels"], validate=True)
     except (binascii.Error, TypeError, ValueError):

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: Helps | None = None) -> Starlette:
     """The page and the interface for these networks, for an ASGI server that listens at `host`."""
     calls = parse_calls(networks)
-    channels, height, width = networks[0].model.config.image_shape
+    channels, height, width = networks[0].model.image_shape
     limit = MOST_BYTES + 2 * channels * height * width
     page = page_files()
 

@@ -1,13 +1,22 @@
 """Whole networks, their presets, what they say of an image, and how they are stored."""
 
+from gammacaps.models.checks import check_fit
 from gammacaps.models.cnn import CNN, CNNConfig
 from gammacaps.models.export import export
-from gammacaps.models.gamma import GammaCapsConfig, GammaCapsNet
-from gammacaps.models.hub import from_pretrained, push_to_hub
-from gammacaps.models.matrix import MatrixCapsConfig, MatrixCapsNet
+from gammacaps.models.folder import load, save
+from gammacaps.models.gamma_capsules import GammaCapsConfig, GammaCapsNet, has_kernels
+from gammacaps.models.hugging_face import from_pretrained, push_to_hub
+from gammacaps.models.matrix_capsules import MatrixCapsConfig, MatrixCapsNet
 from gammacaps.models.parse import Parse
-from gammacaps.models.presets import PRESETS, CapsuleModel, Model, create, from_config, to_config
-from gammacaps.models.stored import load, save
+from gammacaps.models.presets import PRESETS, create, from_config, to_config
+from gammacaps.models.protocol import (
+    CapsuleModel,
+    Model,
+    has_capsules,
+    require_capsules,
+    require_decoder,
+    shows_capsules,
+)
 
 __all__ = [
     "CNN",
@@ -20,12 +29,18 @@ __all__ = [
     "MatrixCapsNet",
     "Model",
     "Parse",
+    "check_fit",
     "create",
     "export",
     "from_config",
     "from_pretrained",
+    "has_capsules",
+    "has_kernels",
     "load",
     "push_to_hub",
+    "require_capsules",
+    "require_decoder",
     "save",
+    "shows_capsules",
     "to_config",
 ]

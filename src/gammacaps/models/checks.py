@@ -1,10 +1,12 @@
-"""What every network checks of its configuration and its input."""
+"""What every network checks of its configuration and its input, and whether data fit a network."""
 
 from typing import Any
 
 from torch import Tensor
 
+from gammacaps.data import DataSet, StoredSet
 from gammacaps.errors import InputError
+from gammacaps.models.protocol import Model
 from gammacaps.options import MOST, check_whole
 
 # More would be built, or routed, without an end in sight.
@@ -39,3 +41,13 @@ def check_counts(config: Any) -> None:
         )
     if any(count < 2 for count in getattr(config, "hidden", ())):
         raise InputError("Each hidden layer needs at least 2 capsules: routing to one capsule is undefined.")
+
+
+def check_fit(model: Model, data: DataSet | StoredSet, advice: str = "evaluate it on data like its own") -> None:
+    """A network can say something only of images and classes like its own."""
+    shape, classes = tuple(data.images.shape[1:]), len(data.class_names)
+    if shape != model.image_shape or classes != model.classes:
+        raise InputError(
+            f"The network takes images of shape {model.image_shape} in {model.classes} classes, but "
+            f"{data.name} has {shape} in {classes}: {advice}."
+        )

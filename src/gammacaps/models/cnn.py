@@ -1,12 +1,12 @@
 """The convolutional network of Madry et al. (2018) for MNIST: the baseline without capsules."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from gammacaps.models.checks import check_counts, check_input
+from gammacaps.models.protocol import Model
 
 
 @dataclass(frozen=True)
@@ -22,16 +22,16 @@ class CNNConfig:
 ENCODER = 7  # of its layers, up to the one that makes rows of images
 
 
-class CNN(nn.Module):
+class CNN(Model):
     """Two 5x5 convolutions, each followed by 2x2 max-pooling, and two fully connected layers; gives logits."""
 
-    architecture: ClassVar = "cnn"
-    loss: ClassVar = "cross-entropy"
+    architecture, title = "cnn", "convolutional network"
 
     def __init__(self, config: CNNConfig) -> None:
         super().__init__()
         check_counts(config)
         self.config = config
+        self.image_shape, self.classes = config.image_shape, config.classes
         channels, height, width = config.image_shape
         first, second = config.filters
         self.layers = nn.Sequential(

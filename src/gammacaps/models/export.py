@@ -12,7 +12,7 @@ import torch
 
 from gammacaps.errors import InputError
 from gammacaps.files import check_can_write, write_whole
-from gammacaps.models.presets import Model
+from gammacaps.models.protocol import Model
 
 ENDINGS = (".onnx", ".pt2")
 TOLERANCE = 1e-4  # between the network's scores and those of its ONNX file, on images of noise
@@ -42,7 +42,7 @@ def exported(model: Model) -> torch.export.ExportedProgram:
     plain = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     for weight in plain.parameters():
         weight.data = weight.data.contiguous()  # some lie in an order that is faster here, and that no file keeps
-    images = torch.zeros(2, *model.config.image_shape)
+    images = torch.zeros(2, *model.image_shape)
     shapes = ({0: torch.export.Dim("batch")},)
     return torch.export.export(plain, (images,), dynamic_shapes=shapes, strict=False)
 
@@ -60,14 +60,14 @@ def _onnx(program: torch.export.ExportedProgram, model: Model) -> bytes:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of torch's own, about itself
-            found: Any = torch.onnx.export(
+            exported_network: Any = torch.onnx.export(
                 program, input_names=["images"], output_names=["scores"], dynamo=True, verbose=False
             )
     finally:
         chatter.setLevel(before)
-    content: bytes = found.model_proto.SerializeToString()
+    content: bytes = exported_network.model_proto.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    images = torch.rand(3, *model.config.image_shape, generator=torch.Generator().manual_seed(0))
+    images = torch.rand(3, *model.image_shape, generator=torch.Generator().manual_seed(0))
     (scores,) = session.run(None, {"images": images.numpy()})
     difference = float(np.abs(scores - program.module()(images).numpy()).max())
     if not difference < TOLERANCE:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gammacaps.models.gamma import GammaCapsNet
+from gammacaps.models.gamma_capsules import GammaCapsNet
 from gammacaps.nn import Convolution, RoutedCapsules
 from gammacaps.ops.kernels import convolution, few, many, whole
 from gammacaps.ops.kernels.attack import squash_gradient

@@ -1,7 +1,7 @@
 """Networks by name: `create`, and the way a network's configuration is written and read."""
 
 import dataclasses
-from typing import Any, TypeAlias, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -9,11 +9,9 @@ from torch.overrides import TorchFunctionMode
 from gammacaps.environment import free_memory
 from gammacaps.errors import InputError, check_choice
 from gammacaps.models.cnn import CNN, CNNConfig
-from gammacaps.models.gamma import GammaCapsConfig, GammaCapsNet
-from gammacaps.models.matrix import MatrixCapsConfig, MatrixCapsNet
-
-Model: TypeAlias = GammaCapsNet | MatrixCapsNet | CNN
-CapsuleModel: TypeAlias = GammaCapsNet | MatrixCapsNet
+from gammacaps.models.gamma_capsules import GammaCapsConfig, GammaCapsNet
+from gammacaps.models.matrix_capsules import MatrixCapsConfig, MatrixCapsNet
+from gammacaps.models.protocol import Model
 
 ARCHITECTURES: dict[str, tuple[type[Any], type[Any]]] = {
     "gamma": (GammaCapsNet, GammaCapsConfig),
@@ -54,7 +52,13 @@ def create(preset: str = "paper", **overrides: Any) -> Model:
 
 def to_config(model: Model) -> dict[str, Any]:
     """A network's configuration as plain values, with the name of its architecture."""
-    return {"architecture": model.architecture, **dataclasses.asdict(model.config)}
+    if model.architecture not in ARCHITECTURES:
+        raise InputError(
+            f"A {type(model).__name__} is none of the networks that config.json can describe "
+            f"({', '.join(ARCHITECTURES)}): store its state_dict() yourself."
+        )
+    config: Any = model.config
+    return {"architecture": model.architecture, **dataclasses.asdict(config)}
 
 
 def from_config(values: dict[str, Any]) -> Model:

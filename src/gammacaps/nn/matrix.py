@@ -59,10 +59,10 @@ def vote_and_route(
 
 def places(height: int, width: int, types: int) -> Float[Tensor, "n 16"]:
     """Each child's column and row, scaled to [0, 1], at the top of the pose's right-hand column."""
-    found = torch.zeros(height, width, 16, dtype=torch.float64)
-    found[..., 3] = (torch.arange(width).to(found) + 0.5) / width
-    found[..., 7] = ((torch.arange(height).to(found) + 0.5) / height).unsqueeze(-1)
-    return found.flatten(0, 1).repeat_interleave(types, dim=0)
+    entries = torch.zeros(height, width, 16, dtype=torch.float64)
+    entries[..., 3] = (torch.arange(width).to(entries) + 0.5) / width
+    entries[..., 7] = ((torch.arange(height).to(entries) + 0.5) / height).unsqueeze(-1)
+    return entries.flatten(0, 1).repeat_interleave(types, dim=0)
 
 
 class MatrixCapsules(nn.Module):

@@ -17,7 +17,7 @@ from gammacaps.explain.filters import first_filters
 from gammacaps.explain.maps import activation_map
 from gammacaps.explain.nothing import none_of_the_above
 from gammacaps.explain.reconstruct import reconstruct
-from gammacaps.models import CapsuleModel, GammaCapsNet, MatrixCapsNet, Model, load
+from gammacaps.models import CapsuleModel, Model, has_capsules, load
 from gammacaps.names import AttackLossName
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
@@ -48,7 +48,7 @@ def measure(run: Path, planned: Planned, options: ReproduceConfig) -> tuple[dict
     arrays: Arrays = {}
     model = load(run, device=device)
     _look(model, test, figures, arrays)
-    if planned.generate and isinstance(model, GammaCapsNet):
+    if planned.generate and has_capsules(model):
         made = QUICK_INPUTS if options.quick else ON_CPU if device.type == "cpu" else ON_GPU
         _generate(model, test, made, figures, arrays)
     return figures, arrays
@@ -96,15 +96,15 @@ def _look(model: Model, test: DataSet, figures: dict[str, Any], arrays: Arrays) 
     figures["filters"] = {"largest_tenth": filters.mean_largest_tenth}
     nothing = none_of_the_above(model, class_names=test.class_names)
     figures["nothing"] = {"classes": nothing.classes, "meaning": nothing.meaning}
-    if isinstance(model, CapsuleModel):
+    if has_capsules(model):
         images, labels = balanced(test, MAP_IMAGES)
-        shown = activation_map(model, images, labels, by_type=isinstance(model, MatrixCapsNet))
+        shown = activation_map(model, images, labels, by_type=model.grids[1] != (1, 1))
         arrays["map_shuffled"], arrays["map_alone"] = (_bytes(x) for x in (shown.shuffled, shown.alone))
         figures["map"] = {"unit": shown.unit, "D_shuffled": shown.d_shuffled, "D_alone": shown.d_alone}
 
 
 def _generate(
-    model: GammaCapsNet, test: DataSet, made: tuple[int, int], figures: dict[str, Any], arrays: Arrays
+    model: CapsuleModel, test: DataSet, made: tuple[int, int], figures: dict[str, Any], arrays: Arrays
 ) -> None:
     """Inputs for every class and hidden capsule (Algorithm 2), a test image of each class and its reconstruction."""
     starts, steps = made
@@ -117,7 +117,7 @@ def _generate(
         figures["generated"][name] = [
             {"activation": round(one.activation, 4), "scores": _rounded(one.scores)} for one in found
         ]
-    if model.decoder is not None:
+    if model.reconstructs:
         arrays["reconstructions"] = _bytes(reconstruct(model, first, torch.arange(len(first))).reconstructions)
 
 

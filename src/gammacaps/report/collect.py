@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ from gammacaps.explain.maps import (
 from gammacaps.explain.nothing import Nothing, none_of_the_above
 from gammacaps.explain.reconstruct import Reconstruction, reconstruct
 from gammacaps.explain.tree import ParseTree, parse_trees, routing_trees
-from gammacaps.models import CapsuleModel, GammaCapsNet, Model, load
+from gammacaps.models import CapsuleModel, Model, check_fit, load, shows_capsules
 from gammacaps.report.config import ReportConfig
 from gammacaps.runs.config import RunConfig
 from gammacaps.runs.run import AUDIT, EPS, RESULTS, Run
@@ -100,7 +100,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
     train, test = (
         of.load_data(split, config.data, data_dir=config.data_dir, trust=config.trust) for split in ("train", "test")
     )
-    _check_fit(model, test)
+    check_fit(model, test, "give data like its own with --data")
     # All that is named is loaded before minutes of work.
     others = _others(model, config)
     beside_it = None if config.beside is None or not shows_capsules(model) else _other(model, config.beside)
@@ -135,7 +135,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
             numbers = [shown.index for shown in capsules[model.layers[1]]]
             most = strongest(model, images, model.layers[1], numbers, min(8, len(images)), batch=BATCH)
     examples = _one_of_each(train)
-    if capsules and isinstance(model, GammaCapsNet) and model.decoder is not None:
+    if capsules and model.reconstructs:
         present = labels.unique().tolist()
         first = torch.stack([images[labels == k][0] for k in present])
         generated = [capsules["class"][k].generated for k in present]
@@ -177,7 +177,7 @@ def _other(model: CapsuleModel, name: str) -> CapsuleModel:
     other = load(name, device=next(model.parameters()).device)
     if not shows_capsules(other):
         raise InputError(f"{name} has no capsules that can be shown: name another network with --beside.")
-    mine, its = ((each.config.image_shape, each.config.classes) for each in (model, other))
+    mine, its = ((each.image_shape, each.classes) for each in (model, other))
     if mine != its:
         raise InputError(
             f"{name} takes images of shape {its[0]} in {its[1]} classes, but the network those of {mine[0]} in "
@@ -186,36 +186,17 @@ def _other(model: CapsuleModel, name: str) -> CapsuleModel:
     return other
 
 
-def shows_capsules(model: Model) -> TypeGuard[CapsuleModel]:
-    """Whether a network has capsules that can be shown image by image."""
-    return isinstance(model, CapsuleModel) and not depends_on_neighbours(model)
-
-
-def depends_on_neighbours(model: Model) -> bool:
-    """Whether what a capsule says of an image hangs on the other images of its batch, so that it can't be shown."""
-    return getattr(model.config, "scale_over", "capsule") == "batch"
-
-
 def _others(model: Model, config: ReportConfig) -> Tensor | None:
     """Images that the network has no class for, where a set of them is named."""
     if config.others is None:
         return None
-    images = load_set(config.others, "test", data_dir=config.data_dir, size=model.config.image_shape[1]).images
-    if tuple(images.shape[1:]) != model.config.image_shape:
+    images = load_set(config.others, "test", data_dir=config.data_dir, size=model.image_shape[1]).images
+    if tuple(images.shape[1:]) != model.image_shape:
         raise InputError(
-            f"The network takes images of shape {model.config.image_shape}, but those of {config.others} are of "
+            f"The network takes images of shape {model.image_shape}, but those of {config.others} are of "
             f"{tuple(images.shape[1:])}: name other images with --others."
         )
     return images[:200]
-
-
-def _check_fit(model: Model, data: DataSet) -> None:
-    shape, classes = tuple(data.images.shape[1:]), len(data.class_names)
-    if shape != model.config.image_shape or classes != model.config.classes:
-        raise InputError(
-            f"The network takes images of shape {model.config.image_shape} in {model.config.classes} classes, but "
-            f"{data.name} has {shape} in {classes}: give data like its own with --data."
-        )
 
 
 def _generated(

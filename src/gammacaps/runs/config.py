@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gammacaps.errors import InputError
-from gammacaps.models.stored import CONFIG, read_config
+from gammacaps.models.folder import CONFIG, read_config
 from gammacaps.runs.plain import Misfit, read_as
 from gammacaps.runs.train_config import TrainConfig, config_from
 

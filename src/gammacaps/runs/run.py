@@ -11,8 +11,8 @@ from gammacaps.data import DataSet, StoredSet, is_imported, load_set, open_set
 from gammacaps.errors import InputError
 from gammacaps.files import read_json
 from gammacaps.models import Model, load
+from gammacaps.models.folder import CONFIG
 from gammacaps.models.shipped import stored_at
-from gammacaps.models.stored import CONFIG
 from gammacaps.runs.audits import Audit
 from gammacaps.runs.config import RunConfig, run_config
 from gammacaps.runs.metrics import read_metrics

@@ -1,6 +1,5 @@
 """A run's weights in half precision, small enough to ship, as a run of its own that is then measured."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +7,10 @@ import torch
 from torch import Tensor
 
 from gammacaps.errors import InputError
-from gammacaps.evaluation.evaluate import balanced, check_fit
+from gammacaps.evaluation.evaluate import balanced
 from gammacaps.files import new_folder
-from gammacaps.models import GammaCapsNet, Model, from_config, to_config
-from gammacaps.models.stored import WEIGHTS, write_config, write_weights
+from gammacaps.models import Model, check_fit, from_config, to_config
+from gammacaps.models.folder import WEIGHTS, write_config, write_weights
 from gammacaps.runs.run import Run
 
 LIMIT = 16 * 2**20  # bytes of a shipped network's weights
@@ -49,9 +48,9 @@ def halve(run: Path, out: Path, *, data: str | None = None) -> dict[str, Any]:
 def lighter(model: Model) -> Model:
     """The network itself, or the same without its decoder where its halved weights would be too large to ship."""
     bytes_halved = 2 * sum(p.numel() for p in model.parameters())
-    if bytes_halved < LIMIT or not isinstance(model, GammaCapsNet) or model.decoder is None:
+    if bytes_halved < LIMIT or not model.reconstructs:
         return model
-    bare = from_config({"architecture": model.architecture, **dataclasses.asdict(model.config), "decoder": ()})
+    bare = from_config({**to_config(model), "decoder": ()})
     wanted = bare.state_dict().keys()
     bare.load_state_dict({name: tensor for name, tensor in model.state_dict().items() if name in wanted})
     return bare.eval()

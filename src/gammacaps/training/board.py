@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.errors import InputError
-from gammacaps.models import GammaCapsNet
+from gammacaps.models import has_capsules
 from gammacaps.training.checkpoint import Learner
 
 
@@ -24,7 +24,7 @@ def add_pictures(board: Any, learner: Learner, images: Tensor, attacked: Tensor,
     """Clean images, attacked ones and reconstructions of the attacked ones, one above the other."""
     rows = [images, attacked]
     model = learner.model
-    if isinstance(model, GammaCapsNet) and model.decoder is not None:
+    if has_capsules(model) and model.reconstructs:
         rows.append(model.reconstruct(model.parse(attacked, couplings=False), labels).float())
     grid = torch.cat([torch.cat(list(row), dim=-1) for row in rows], dim=-2)[:3]
     board.add_image("clean, attacked, reconstructed", grid.cpu(), learner.step)

@@ -15,7 +15,7 @@ from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.files import write_whole
 from gammacaps.models import Model
-from gammacaps.models.stored import WEIGHTS, fit_weights
+from gammacaps.models.folder import WEIGHTS, fit_weights
 from gammacaps.names import shipped_names
 from gammacaps.runs.plain import Misfit, read_as
 

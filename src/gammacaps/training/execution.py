@@ -1,26 +1,10 @@
-"""Other ways to run a network in training: EM routing compiled (other rounding), the encoder computed twice (none)."""
+"""Another way to run a network in training: the encoder computed twice, with no other rounding."""
 
 import functools
 
-import torch
 from torch.utils.checkpoint import checkpoint as checkpointed
 
-from gammacaps.models import MatrixCapsNet, Model
-from gammacaps.nn import MatrixCapsules
-from gammacaps.nn.matrix import vote_and_route
-
-
-def compile_routing(model: Model, backend: str = "inductor") -> None:
-    """Compiles EM routing, which has no kernels of its own.
-
-    Only the function is compiled, its weights being arguments: compiled as a module, some versions of torch keep the
-    graph made while an attack had the weights frozen, and the weights then silently stop learning.
-    """
-    if isinstance(model, MatrixCapsNet):
-        compiled = torch.compile(vote_and_route, backend=backend)
-        for layer in model.routed:
-            assert isinstance(layer, MatrixCapsules)
-            layer.vote_and_route = compiled
+from gammacaps.models import Model
 
 
 def recompute_encoder(model: Model) -> None:

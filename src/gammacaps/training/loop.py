@@ -24,7 +24,7 @@ from gammacaps.files import is_run, new_folder
 from gammacaps.launch import launch
 from gammacaps.locks import FolderLock, locked
 from gammacaps.models import Model, load, to_config
-from gammacaps.models.stored import CONFIG, write_config, write_weights
+from gammacaps.models.folder import CONFIG, write_config, write_weights
 from gammacaps.processes import Processes, joined, own_device
 from gammacaps.runs.metrics import add_metrics, forget_metrics_after
 from gammacaps.runs.run import Run, refuse_import
@@ -40,7 +40,7 @@ from gammacaps.training.checkpoint import (
     write_checkpoint,
 )
 from gammacaps.training.distribution import Sharing, parts_of
-from gammacaps.training.execution import compile_routing, recompute_encoder
+from gammacaps.training.execution import recompute_encoder
 from gammacaps.training.progress import Progress
 from gammacaps.training.schedule import learning_rate, radius
 from gammacaps.training.start import check_same_data, describe, new_model, training_data
@@ -215,7 +215,7 @@ def _learn(
 
     processes.first(prepare)
     if on_gpu and config.compile:
-        compile_routing(model)
+        model.compile_routing()
     if config.recompute_encoder:
         recompute_encoder(model)
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from gammacaps.attacks import pgd
 from gammacaps.attacks.losses import AttackLoss
-from gammacaps.models import CNN, GammaCapsNet, Model
+from gammacaps.models import Model, has_capsules
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.checkpoint import Learner
 from gammacaps.training.distribution import Sharing
@@ -56,11 +56,11 @@ class Objective(nn.Module):
     def __init__(self, config: TrainConfig, model: Model) -> None:
         super().__init__()
         self.config, self.model = config, model
-        self.reconstructs = isinstance(model, GammaCapsNet) and model.decoder is not None and config.reconstruction > 0
+        self.reconstructs = model.reconstructs and config.reconstruction > 0
 
     def all_learn(self) -> bool:
         """Whether every weight gets a gradient: a decoder's do only where images are reconstructed."""
-        return self.reconstructs or getattr(self.model, "decoder", None) is None
+        return self.reconstructs or not self.model.reconstructs
 
     def forward(
         self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float
@@ -73,7 +73,7 @@ class Objective(nn.Module):
             if config.trades and config.robust:
                 clean = model(images)
             attacked = attack(config, model, images, labels, step, progress, clean, noise) if config.robust else images
-            parse = None if isinstance(model, CNN) else model.parse(attacked, couplings=False)
+            parse = model.parse(attacked, couplings=False) if has_capsules(model) else None
             scores = model(attacked) if parse is None else parse.scores
             if clean is None:
                 loss = classification_loss(name, scores, labels, step)
@@ -82,7 +82,7 @@ class Objective(nn.Module):
                 loss = loss + config.trades * divergence(name, clean, scores).mean()
             losses = {"classification": loss.detach()}
             if self.reconstructs:
-                assert isinstance(model, GammaCapsNet)
+                assert has_capsules(model)
                 assert parse is not None
                 difference = reconstruction_loss(model.reconstruct(parse, labels).float(), images)
                 losses["reconstruction"] = difference.detach()

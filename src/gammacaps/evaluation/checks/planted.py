@@ -12,7 +12,7 @@ from gammacaps.attacks.auto import auto_attack
 from gammacaps.attacks.balls import LinfBall
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.evaluation.checks.check import Check, graded, percent
-from gammacaps.models import GammaCapsNet, MatrixCapsNet
+from gammacaps.models import has_capsules
 
 Features = Callable[[Tensor], Tensor]
 POINTS = 200
@@ -97,7 +97,7 @@ def plant(
 
 def features_of(model: Classifier, images: Tensor) -> Features | None:
     """What the last step of a network works on: its capsules' poses, or what the last linear layer to run is given."""
-    if isinstance(model, GammaCapsNet | MatrixCapsNet):
+    if has_capsules(model):
         network = model
 
         def poses(points: Tensor) -> Tensor:

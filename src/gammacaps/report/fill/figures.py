@@ -110,6 +110,6 @@ def curve(found: Collected, results: dict[str, Any]) -> Curve | None:
         "test images answered rightly",
         tuple(series),
         "Each mark is a measurement, the band around the line its 95% interval.",
-        levels=(("guessing", 1 / found.model.config.classes),),
+        levels=(("guessing", 1 / found.model.classes),),
         marks=(("trained at this eps", training.eps),) if training is not None and training.robust else (),
     )

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from gammacaps.models import CNN, MatrixCapsNet
-from gammacaps.report.collect import Collected, depends_on_neighbours
+from gammacaps.report.collect import Collected
 from gammacaps.report.content import Fact
 from gammacaps.report.fill.figures import WORST, attack_name, checks, under_attack
 
@@ -12,16 +11,15 @@ ROUTING = {"SDA": "scaled-distance agreement", "RBA": "routing by agreement", "E
 
 def title(found: Collected) -> str:
     """Whether it is a gamma-capsule network is for the audit to say, so the title does not."""
-    kind = {"gamma": "capsule network", "matrix": "matrix-capsule network", "cnn": "convolutional network"}
     training = found.about.train
     how = "" if training is None else ", trained under attack" if training.robust else ", trained on clean images"
     data = found.about.data.name or found.test.name
-    return f"A {kind[found.model.architecture]} for {data}{how}"
+    return f"A {found.model.title} for {data}{how}"
 
 
 def lead(found: Collected) -> str:
     """What it is, on what and how it was trained: one paragraph for whoever knows none of it."""
-    channels, height, width = found.model.config.image_shape
+    channels, height, width = found.model.image_shape
     shade = {1: "grey", 3: "colour"}.get(channels, f"{channels}-channel")
     names = found.test.class_names
     listed = ", ".join(names[:-1]) + f" and {names[-1]}" if 1 < len(names) <= 12 else f"{names[0]} to {names[-1]}"
@@ -29,7 +27,7 @@ def lead(found: Collected) -> str:
         f"This network looks at {shade} images of {height} × {width} pixels and says which of {len(names)} classes "
         f"each belongs to: {listed}."
     ]
-    if depends_on_neighbours(found.model):
+    if found.model.depends_on_neighbours:
         words.append(
             "Its capsules are not shown here: with scale_over='batch', what they say of an image depends on the "
             "images beside it."
@@ -94,9 +92,9 @@ def facts(found: Collected) -> tuple[Fact, ...]:
         hidden = ", ".join(f"{n:,}" for name, n in found.totals.items() if name != "class")
         above = f"{found.totals['class']} of classes"
         shown.append(Fact("Capsules", f"{hidden} hidden, {above}" if hidden else above))
-    if not isinstance(model, CNN):
-        rule = "EM" if isinstance(model, MatrixCapsNet) else model.config.routing.upper()
-        shown.append(Fact("Routing", rule, f"{ROUTING[rule]}, {model.config.iterations} iterations"))
+    if model.routing is not None:
+        rule = model.routing.upper()
+        shown.append(Fact("Routing", rule, f"{ROUTING[rule]}, {model.iterations} iterations"))
     shown.append(Fact("Data", found.test.name, f"{len(found.test.labels):,} test images"))
     count = found.about.data.train_images
     if count:

@@ -2,16 +2,17 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TypeGuard
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from gammacaps.errors import InputError
 from gammacaps.models.checks import check_counts, check_input
 from gammacaps.models.parse import Parse
+from gammacaps.models.protocol import require_decoder
+from gammacaps.models.routed import RoutedNetwork
 from gammacaps.names import EncoderName, RoutingRule, ScaleOver
-from gammacaps.nn import Convolution, Decoder, PrimaryCapsules, ResidualEncoder, RoutedCapsules
+from gammacaps.nn import Convolution, Decoder, PrimaryCapsules, ResidualEncoder, RoutedCapsules, layers_of
 from gammacaps.nn.vector import PAPER_STD
 from gammacaps.ops import length
 
@@ -43,16 +44,21 @@ class GammaCapsConfig:
     decoder: tuple[int, ...] = (512, 1024)  # widths of its layers; () for no decoder
 
 
-class GammaCapsNet(nn.Module):
+class GammaCapsNet(RoutedNetwork):
     """`model(images)` gives the lengths of the class capsules, `model.parse(images)` all capsules and couplings."""
 
-    architecture: ClassVar = "gamma"
-    loss: ClassVar = "margin"
+    architecture = "gamma"
+    no_decoder = "This network has no decoder: create it with decoder=(512, 1024)."
+    config: GammaCapsConfig
+    primary: PrimaryCapsules
 
     def __init__(self, config: GammaCapsConfig) -> None:
         super().__init__()
         check_counts(config)
         self.config = config
+        self.image_shape, self.classes = config.image_shape, config.classes
+        self.routing, self.iterations = config.routing, config.iterations
+        self.depends_on_neighbours, self.reconstructs = config.scale_over == "batch", bool(config.decoder)
         channels, height, width = config.image_shape
         self.encoder: nn.Sequential
         if config.encoder == "residual":
@@ -96,7 +102,7 @@ class GammaCapsNet(nn.Module):
 
     def _start(self) -> None:
         """Initial weights: the paper's where they carry the image to the class capsules, else longer capsules."""
-        layers = [layer for layer in self.routed if isinstance(layer, RoutedCapsules)]
+        layers = layers_of(self.routed, RoutedCapsules)
         shapes = [layer.weight.shape for layer in layers]
         reaching = math.prod(PAPER_STD * math.sqrt(I * D) / J for I, J, _, D in shapes)
         residual = self.config.encoder == "residual"
@@ -104,9 +110,6 @@ class GammaCapsNet(nn.Module):
             self.primary.start_long(mean_square=0.5 if residual else 0.05)  # normalised, or of pixels, through a ReLU
             for layer in layers:
                 layer.start_long()
-
-    def forward(self, images: Tensor) -> Float[Tensor, "B N"]:
-        return self.parse(images, couplings=False).scores
 
     def encode(self, images: Tensor) -> Float[Tensor, "B I d"]:
         """The primary capsules."""
@@ -124,8 +127,17 @@ class GammaCapsNet(nn.Module):
         activations = tuple(length(p) for p in poses)
         return Parse(self.layers, tuple(poses), activations, tuple(coupled), (None,) * len(coupled), activations[-1])
 
+    @property
+    def grids(self) -> tuple[tuple[int, int], ...]:
+        return (self.primary_grid, *((1, 1),) * len(self.routed))
+
     def reconstruct(self, parse: Parse, labels: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B C H W"]:
         """The decoder's image from the class capsule of `labels`, or from the longest where there are none."""
-        if self.decoder is None:
-            raise InputError("This network has no decoder: create it with decoder=(512, 1024).")
+        require_decoder(self)
+        assert self.decoder is not None
         return self.decoder(parse.poses[-1], parse.scores.argmax(-1) if labels is None else labels)
+
+
+def has_kernels(model: object) -> TypeGuard[GammaCapsNet]:
+    """Whether a `FrozenNetwork` can be made of it: a convolution is the only encoder with kernels of its own."""
+    return isinstance(model, GammaCapsNet) and model.config.encoder == "convolution"

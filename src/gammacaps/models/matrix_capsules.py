@@ -1,15 +1,15 @@
 """Matrix capsules with EM routing, in the shape the paper compares with (Gritzman, 2019)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from jaxtyping import Float
+import torch
 from torch import Tensor, nn
 
 from gammacaps.models.checks import check_counts, check_input
 from gammacaps.models.parse import Parse
-from gammacaps.nn import MatrixCapsules, MatrixPrimary
-from gammacaps.nn.matrix import MatrixLayer
+from gammacaps.models.routed import RoutedNetwork
+from gammacaps.nn import MatrixCapsules, MatrixPrimary, layers_of
+from gammacaps.nn.matrix import MatrixLayer, vote_and_route
 
 
 @dataclass(frozen=True)
@@ -24,23 +24,26 @@ class MatrixCapsConfig:
     iterations: int = 3
 
 
-class MatrixCapsNet(nn.Module):
+class MatrixCapsNet(RoutedNetwork):
     """5x5 stride-2 convolution, 1x1 primary capsules, 3x3 stride-2 and 3x3 capsule layers, class capsules."""
 
-    architecture: ClassVar = "matrix"
-    loss: ClassVar = "spread"
+    architecture, title, loss, routing = "matrix", "matrix-capsule network", "spread", "em"
+    config: MatrixCapsConfig
+    primary: MatrixPrimary
 
     def __init__(self, config: MatrixCapsConfig) -> None:
         super().__init__()
         check_counts(config)
         self.config = config
+        self.image_shape, self.classes, self.iterations = config.image_shape, config.classes, config.iterations
         channels, height, width = config.image_shape
         self.encoder = nn.Sequential(nn.Conv2d(channels, config.filters, 5, stride=2, padding=2), nn.ReLU())
         self.primary = MatrixPrimary(config.filters, config.primary_types)
         first, second = config.types
         r = config.iterations
+        primary_grid = ((height + 1) // 2, (width + 1) // 2)
         below = MatrixCapsules(
-            ((height + 1) // 2, (width + 1) // 2),
+            primary_grid,
             config.primary_types,
             first,
             kernel=3,
@@ -51,9 +54,22 @@ class MatrixCapsNet(nn.Module):
         top = MatrixCapsules(above.grid, second, config.classes, kernel=None, iterations=r)
         self.routed = nn.ModuleList((below, above, top))
         self.layers = ("primary", "hidden 1", "hidden 2", "class")
+        self._grids = (primary_grid, below.grid, above.grid, top.grid)
 
-    def forward(self, images: Tensor) -> Float[Tensor, "B N"]:
-        return self.parse(images, couplings=False).scores
+    @property
+    def grids(self) -> tuple[tuple[int, int], ...]:
+        return self._grids
+
+    def compile_routing(self, backend: str = "inductor") -> bool:
+        """Compiles EM routing, which has no kernels of its own.
+
+        Only the function is compiled, its weights being arguments: compiled as a module, some versions of torch keep
+        the graph made while an attack had the weights frozen, and the weights then silently stop learning.
+        """
+        compiled = torch.compile(vote_and_route, backend=backend)
+        for layer in layers_of(self, MatrixCapsules):
+            layer.vote_and_route = compiled
+        return True
 
     def encode(self, images: Tensor) -> MatrixLayer:
         """The primary capsules."""

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from gammacaps.errors import InputError
-from gammacaps.files import write_json, write_whole
-from gammacaps.models.presets import Model
+from gammacaps.files import write_whole
+from gammacaps.models.folder import CONFIG, WEIGHTS, load, read_config, save, write_config
+from gammacaps.models.protocol import Model
 from gammacaps.models.shipped import stored_at
-from gammacaps.models.stored import CONFIG, WEIGHTS, load, read_config, save
 
 CARD = "README.md"
 
@@ -28,7 +28,7 @@ def push_to_hub(
     hub = _library()
     with tempfile.TemporaryDirectory() as folder:
         files = prepare(model, Path(folder) / "network", repo)
-        with _told(repo, "pushed to"):
+        with _in_one_sentence(repo, "pushed to"):
             api = hub.HfApi(token=token)
             address = api.create_repo(repo, private=private, exist_ok=True)
             added = [hub.CommitOperationAdd(path_in_repo=file.name, path_or_fileobj=file) for file in files]
@@ -43,7 +43,7 @@ def from_pretrained(
     if Path(repo).is_dir():
         return load(repo, device=device)
     hub = _library()
-    with _told(str(repo), "loaded from"):
+    with _in_one_sentence(str(repo), "loaded from"):
         paths = [
             Path(hub.hf_hub_download(str(repo), file, revision=revision, token=token)) for file in (CONFIG, WEIGHTS)
         ]
@@ -62,9 +62,9 @@ def prepare(model: Model | str | Path, folder: Path, repo: str) -> list[Path]:
             given = kept.get(part, {})
             if not isinstance(given, dict) or not isinstance(given.get("data", given.get("name", "")), str):
                 raise InputError(f"{stored_at(model) / CONFIG} does not describe a run (its {part!r}): restore it.")
-            told = {name: value for name, value in given.items() if name not in left_out}
-            kept[part] = told | {name: Path(told[name]).name for name in ("data", "name") if told.get(name)}
-        write_json(folder / CONFIG, kept)
+            facts = {name: value for name, value in given.items() if name not in left_out}
+            kept[part] = facts | {name: Path(facts[name]).name for name in ("data", "name") if facts.get(name)}
+        write_config(folder, kept)
     else:
         save(model, folder)
     write_whole(folder / CARD, card(read_config(folder), repo).encode())
@@ -95,7 +95,7 @@ def _library() -> Any:
 
 
 @contextlib.contextmanager
-def _told(repo: str, what: str) -> Iterator[None]:
+def _in_one_sentence(repo: str, what: str) -> Iterator[None]:
     """Turns whatever the Hub's library raises into one sentence."""
     try:
         yield

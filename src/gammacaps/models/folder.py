@@ -14,7 +14,8 @@ from torch import Tensor, nn
 import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.files import new_folder, read_json, write_json, write_whole
-from gammacaps.models.presets import Model, from_config, shapes_of, to_config
+from gammacaps.models.presets import from_config, shapes_of, to_config
+from gammacaps.models.protocol import Model
 from gammacaps.models.shipped import stored_at
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"

@@ -12,7 +12,7 @@ import torch
 import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.models import from_pretrained, push_to_hub
-from gammacaps.models.hub import prepare
+from gammacaps.models.hugging_face import prepare
 
 TINY = {"filters": 8, "primary_types": 2, "hidden": (6,), "decoder": ()}
 COMMIT = "0123456789012345678901234567890123456789"

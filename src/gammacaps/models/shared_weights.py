@@ -5,10 +5,10 @@ from typing import TypeVar
 
 from torch import nn
 
-Network = TypeVar("Network", bound=nn.Module)
+Module = TypeVar("Module", bound=nn.Module)
 
 
-def twin(model: Network) -> Network:
+def on_same_weights(model: Module) -> Module:
     """The same network on the very same weights; hooks, iterations and the like are its own."""
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return copy.deepcopy(model, shared)
