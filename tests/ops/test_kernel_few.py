@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from gammacaps.ops import reference
-from gammacaps.ops.kernels import few
+from gammacaps.ops import rule_named
+from gammacaps.ops.routing.kernels import few
+from gammacaps.ops.routing.rules import route_by_formula
 
 pytestmark = pytest.mark.slow  # in Triton's interpreter
 
@@ -45,7 +46,7 @@ def inputs(size):
 def by_reference(tensors, grads, rule, iterations, dtype):
     """v, c, and the gradients at poses, weight and bias, through autograd in the given dtype."""
     tensors = [t.detach().to(dtype).requires_grad_() for t in tensors]
-    plain = reference.sda(*tensors, iterations, "capsule") if rule == "sda" else reference.rba(*tensors, iterations)
+    plain = route_by_formula(rule_named(rule), *tensors, iterations)
     total = sum((out * grad.to(dtype)).sum() for out, grad in zip(plain, grads, strict=True) if grad is not None)
     found = torch.autograd.grad(total, tensors, allow_unused=True)
     found = [torch.zeros_like(t) if g is None else g for g, t in zip(found, tensors, strict=True)]
@@ -57,9 +58,10 @@ def by_kernels(tensors, grads, rule, iterations):
     poses, weight, bias = (t.float() for t in tensors)
     B = len(poses)
     layer = few.Layer(B, weight.shape, rule, DEVICE)
-    v, kept = layer.forward(poses, layer.arrange_weight(weight), bias, iterations, True)
+    arranged = layer.arrange_weight(weight)
+    v, kept = layer.forward(poses, arranged, bias, iterations, True)
     grad_v, grad_c = (None if g is None else g.float() for g in grads)
-    grad_poses, grad_weight, at_sums = layer.backward(kept, grad_v, grad_c, True, True)
+    grad_poses, grad_weight, at_sums = layer.backward(kept, arranged, grad_v, grad_c, True, True)
     grad_bias = layer.plain_vectors(at_sums[:, :B].sum((0, 1)))
     return [t.double() for t in (v, layer.plain_couplings(kept), grad_poses, grad_weight, grad_bias)]
 

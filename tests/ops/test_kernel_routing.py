@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from gammacaps.errors import InputError
-from gammacaps.ops import route
-from gammacaps.ops.kernels import routing
+from gammacaps.ops import route, rule_named
+from gammacaps.ops.routing.backend import Settings
+from gammacaps.ops.routing.kernels import operator
+from gammacaps.ops.routing.kernels.layers import kernels_for
 
 pytestmark = pytest.mark.slow  # in Triton's interpreter
 
@@ -27,7 +29,9 @@ def inputs(kind, learning):
 @pytest.mark.parametrize(("kind", "learning"), [("whole", False), ("few", True), ("many", True)])
 def test_both_backends_give_the_same_values_and_gradients(kind, learning, rule):
     tensors = inputs(kind, learning)
-    assert routing.kernels_for(tensors[1], learning) == kind
+    settings = Settings(rule_named(rule), 3)
+    chosen = kernels_for(2, tensors[1].shape, settings, tensors[1].device, learning=learning)
+    assert type(chosen).__name__.lower() == kind
     wanted = [t for t in tensors if t.requires_grad]
     found = []
     for backend in ("torch", "triton"):
@@ -65,7 +69,7 @@ def test_fake_tensors_have_the_shapes_of_real_ones(kind, rule):
     poses, weight, bias = inputs(kind, learning)
     arguments = (poses, weight, bias, rule, 3, True, True, learning)
     torch.library.opcheck(
-        routing.route, arguments, test_utils=("test_schema", "test_faketensor", "test_autograd_registration")
+        operator.route, arguments, test_utils=("test_schema", "test_faketensor", "test_autograd_registration")
     )
 
 

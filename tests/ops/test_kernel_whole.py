@@ -8,8 +8,9 @@ import torch
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-from gammacaps.ops import reference
-from gammacaps.ops.kernels import whole
+from gammacaps.ops import rule_named
+from gammacaps.ops.routing.kernels import whole
+from gammacaps.ops.routing.rules import route_by_formula, votes_of
 
 pytestmark = pytest.mark.slow  # in Triton's interpreter
 
@@ -52,10 +53,7 @@ def by_reference(tensors, grads, rule, iterations, dtype):
     """v, c, and the gradient at the poses, through autograd in the given dtype."""
     poses, weight, bias = (None if t is None else t.detach().to(dtype) for t in tensors)
     poses.requires_grad_()
-    if rule == "sda":
-        plain = reference.sda(poses, weight, bias, iterations, "capsule")
-    else:
-        plain = reference.rba(poses, weight, bias, iterations)
+    plain = route_by_formula(rule_named(rule), poses, weight, bias, iterations)
     total = sum((out * grad.to(dtype)).sum() for out, grad in zip(plain, grads, strict=True) if grad is not None)
     # The couplings of one iteration do not depend on the poses.
     found = torch.autograd.grad(total, poses)[0] if total.requires_grad else torch.zeros_like(poses)
@@ -115,7 +113,7 @@ def test_results_and_gradients_are_the_reference_s_for_any_number_of_iterations(
 def test_some_votes_are_longer_and_some_shorter_than_their_capsules():
     for size in SIZES[0], SIZES[2]:
         poses, weight, _ = inputs(size)
-        longer = reference.votes_of(poses, weight).norm(dim=-1) > poses.norm(dim=-1, keepdim=True)
+        longer = votes_of(poses, weight).norm(dim=-1) > poses.norm(dim=-1, keepdim=True)
         assert longer.any()
         assert not longer.all()
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from gammacaps.errors import InputError
 from gammacaps.models.checks import check_counts, check_input
 from gammacaps.models.parse import Parse
-from gammacaps.names import EncoderName, RoutingRule, ScaleOver
+from gammacaps.names import EncoderName, ScaleOver
 from gammacaps.nn import Convolution, Decoder, PrimaryCapsules, ResidualEncoder, RoutedCapsules
 from gammacaps.nn.vector import PAPER_STD
 from gammacaps.ops import length
@@ -36,7 +36,7 @@ class GammaCapsConfig:
     hidden: tuple[int, ...] = (32,)  # capsules in each hidden routed layer
     hidden_size: int = 8
     class_size: int = 16
-    routing: RoutingRule = "sda"
+    routing: str = "sda"
     iterations: int = 3
     scale_over: ScaleOver = "capsule"
     routing_bias: bool = True

@@ -3,11 +3,10 @@
 from typing import Any
 
 from gammacaps.models import CNN, MatrixCapsNet
+from gammacaps.ops import rule_named
 from gammacaps.report.collect import Collected, depends_on_neighbours
 from gammacaps.report.content import Fact
 from gammacaps.report.fill.figures import WORST, attack_name, checks, under_attack
-
-ROUTING = {"SDA": "scaled-distance agreement", "RBA": "routing by agreement", "EM": "expectation maximisation"}
 
 
 def title(found: Collected) -> str:
@@ -96,7 +95,8 @@ def facts(found: Collected) -> tuple[Fact, ...]:
         shown.append(Fact("Capsules", f"{hidden} hidden, {above}" if hidden else above))
     if not isinstance(model, CNN):
         rule = "EM" if isinstance(model, MatrixCapsNet) else model.config.routing.upper()
-        shown.append(Fact("Routing", rule, f"{ROUTING[rule]}, {model.config.iterations} iterations"))
+        in_words = "expectation maximisation" if rule == "EM" else rule_named(rule.lower()).title
+        shown.append(Fact("Routing", rule, f"{in_words}, {model.config.iterations} iterations"))
     shown.append(Fact("Data", found.test.name, f"{len(found.test.labels):,} test images"))
     count = found.about.data.train_images
     if count:

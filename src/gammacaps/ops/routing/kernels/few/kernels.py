@@ -5,7 +5,16 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from gammacaps.ops.kernels.votes import TINY, couple, distance_gradient, dot, shorten, softmax_gradient, times
+from gammacaps.ops.kernels.squash import squash_factor, squash_gradient_factors
+from gammacaps.ops.routing.kernels.votes import (
+    couple,
+    distance_gradient,
+    dot,
+    shorten,
+    shorten_gradient,
+    softmax_gradient,
+    times,
+)
 
 
 @triton.jit
@@ -159,9 +168,7 @@ def spread_gradient(
             else:
                 grad_u += times(v, slope)
         if SDA:
-            # Where a vote was shortened, its length is the capsule's: what points along it moves the capsule.
-            along = tl.where(ratio < 1, dot(grad_u, u) / tl.maximum(most * most, TINY * TINY), 0.0)  # J G 1
-            grad_u = times(grad_u - times(u, along), ratio)
+            grad_u, along = shorten_gradient(grad_u, u, ratio, most * most)
         if POSES:
             found = dot(w, grad_u)  # J G d
             if SDA:
@@ -212,8 +219,7 @@ def add_up(
     s = total(partial, place, b, T, Bp, ROWS, Jt, Jp, Dh)
     if BIAS:
         s += tl.load(bias + plain, mask=inside, other=0.0).to(tl.float32)
-    square = tl.sum(s * s, axis=1, keep_dims=True)
-    v = s * (tl.sqrt(square) / (1 + square))
+    v = s * squash_factor(tl.sum(s * s, axis=1, keep_dims=True))
     at = b * (Dh * Jp * 4) + place
     tl.store(sums + at, s)
     if LAST:
@@ -244,11 +250,9 @@ def add_up_gradient(
             grad += tl.load(so_far + at)
             tl.store(so_far + at, grad)
     s = tl.load(sums + at)
-    square = tl.sum(s * s, axis=1, keep_dims=True)
-    norm = tl.sqrt(square)
-    along = tl.sum(s * grad, axis=1, keep_dims=True) / tl.maximum(norm, TINY)
-    below = 1 + square
-    tl.store(grads + at, grad * (norm / below) + s * (along * (1 - square) / (below * below)))
+    square, product = tl.sum(s * s, axis=1, keep_dims=True), tl.sum(s * grad, axis=1, keep_dims=True)
+    by_grad, by_s = squash_gradient_factors(square, product)
+    tl.store(grads + at, grad * by_grad + s * by_s)
 
 
 @triton.jit

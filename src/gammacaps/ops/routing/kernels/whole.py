@@ -20,8 +20,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gammacaps.ops.kernels.votes import TINY, couple, distance_gradient, dot, shorten, softmax_gradient, times
-from gammacaps.ops.reference import scale
+from gammacaps.ops.routing.kernels.votes import (
+    couple,
+    distance_gradient,
+    dot,
+    shorten,
+    shorten_gradient,
+    softmax_gradient,
+    squash,
+    squash_gradient,
+    times,
+)
+from gammacaps.ops.routing.rules import is_sda, scale
 
 # Entries of votes in a thread: its gradient keeps as many again, and the sums of all iterations, in 255 registers.
 ENTRIES_A_THREAD = 32
@@ -130,24 +140,6 @@ def over_senders(x):
     """The sum over lower capsules of vectors [J, G, R, Dh, 4], for each group the same [J, G, 1, Dh, 4]."""
     by_group = tl.sum(x, axis=2, keep_dims=True)
     return tl.broadcast_to(tl.sum(by_group, axis=1, keep_dims=True), by_group.shape)
-
-
-@triton.jit
-@no_type_check
-def squash(s):
-    """s n / (1 + n^2), n = |s|, for vectors [J, G, 1, Dh, 4]."""
-    square = dot(s, s)
-    return times(s, tl.sqrt(square) / (1 + square))
-
-
-@triton.jit
-@no_type_check
-def squash_gradient(s, grad):
-    """The gradient at s from that at squash(s)."""
-    square = dot(s, s)
-    norm, below = tl.sqrt(square), 1 + square
-    along = dot(s, grad) / tl.maximum(norm, TINY)
-    return times(grad, norm / below) + times(s, along * (1 - square) / (below * below))
 
 
 @triton.jit
@@ -271,9 +263,7 @@ def gradient_kernel(
     grad_u += squash_gradient(sums[0], grad) * (1.0 / J)
 
     if SDA:
-        # Where a vote was shortened, its length is the capsule's: what points along it moves the capsule.
-        along = tl.where(ratio < 1, dot(grad_u, u) / tl.maximum(square, TINY * TINY), 0.0)  # J G R
-        grad_u = times(grad_u - times(u, along), ratio)
+        grad_u, along = shorten_gradient(grad_u, u, ratio, square)
         stretch = tl.sum(along, axis=0, keep_dims=True)  # 1 G R
     found = ()
     for row in tl.static_range(d):
@@ -293,7 +283,7 @@ def launch(kernel: Any, tensors: tuple[Tensor | None, ...], poses: Tensor, weigh
     si, sj, sd, se = weight.stride()
     G, R, Jp, Q, W, warps = tile_of(I, J, D)
     kernel[len(poses),](
-        *tensors, scale(J), SDA=rule == "sda", ITERATIONS=n, si=si, sj=sj, sd=sd, se=se,
+        *tensors, scale(J), SDA=is_sda(rule), ITERATIONS=n, si=si, sj=sj, sd=sd, se=se,
         I=I, J=J, d=d, D=D, G=G, R=R, Jp=Jp, Q=Q, W=W, num_warps=warps,
     )  # fmt: skip
 
