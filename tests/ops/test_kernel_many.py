@@ -48,9 +48,9 @@ def by_reference(tensors, grads, rule, iterations, dtype):
     plain = route_by_formula(rule_named(rule), *tensors, iterations)
     pairs = [(out, grad.to(dtype)) for out, grad in zip(plain, grads, strict=True) if grad is not None]
     total = sum((out * grad).sum() for out, grad in pairs)
-    found = torch.autograd.grad(total, tensors, allow_unused=True)
-    found = [torch.zeros_like(t) if g is None else g for g, t in zip(found, tensors, strict=True)]
-    return [t.detach().double() for t in (*plain, *found)]
+    gradients = torch.autograd.grad(total, tensors, allow_unused=True)
+    gradients = [torch.zeros_like(t) if g is None else g for g, t in zip(gradients, tensors, strict=True)]
+    return [t.detach().double() for t in (*plain, *gradients)]
 
 
 def by_kernels(tensors, grads, rule, iterations, dtype=torch.float32):
@@ -58,10 +58,10 @@ def by_kernels(tensors, grads, rule, iterations, dtype=torch.float32):
     poses, weight, bias = (t.to(dtype) for t in tensors)
     v, c, sums = many.forward(poses, weight, bias.float(), rule, iterations, True)
     grad_v, grad_c = (None if g is None else g.float() for g in grads)
-    found = many.backward(grad_v, grad_c, poses, weight, sums, rule, iterations, True, True)
-    assert all(t.dtype == torch.float32 for t in (v, c, sums, *found))
+    gradients = many.backward(grad_v, grad_c, poses, weight, sums, rule, iterations, True, True)
+    assert all(t.dtype == torch.float32 for t in (v, c, sums, *gradients))
     torch.testing.assert_close(squash(sums[-1]), v)
-    return [t.double() for t in (v, c, *found)]
+    return [t.double() for t in (v, c, *gradients)]
 
 
 def check(tensors, grads, rule, iterations):

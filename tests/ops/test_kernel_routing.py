@@ -33,13 +33,13 @@ def test_both_backends_give_the_same_values_and_gradients(kind, learning, rule):
     chosen = kernels_for(2, tensors[1].shape, settings, tensors[1].device, learning=learning)
     assert type(chosen).__name__.lower() == kind
     wanted = [t for t in tensors if t.requires_grad]
-    found = []
+    results = []
     for backend in ("torch", "triton"):
         v, c = route(*tensors, rule=rule, backend=backend)
         torch.manual_seed(1)
         total = (v * torch.randn(v.shape, device=DEVICE)).sum() + (c * torch.randn(c.shape, device=DEVICE)).sum()
-        found.append([v, c, *torch.autograd.grad(total, wanted)])
-    for plain, fast in zip(*found, strict=True):
+        results.append([v, c, *torch.autograd.grad(total, wanted)])
+    for plain, fast in zip(*results, strict=True):
         torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-5)
 
 
@@ -54,12 +54,12 @@ def test_without_couplings_there_are_none_and_half_precision_comes_back():
 
 def test_a_gradient_of_the_gradient_is_the_plain_one_s():
     poses, weight, bias = inputs("whole", False)
-    found = []
+    results = []
     for backend in ("torch", "triton"):
         v = route(poses, weight, bias, couplings=False, backend=backend).poses
         (first,) = torch.autograd.grad(v.square().sum(), poses, create_graph=True)
-        found.append(torch.autograd.grad(first.square().sum(), poses)[0])
-    torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-4)
+        results.append(torch.autograd.grad(first.square().sum(), poses)[0])
+    torch.testing.assert_close(results[1], results[0], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", LAYERS)

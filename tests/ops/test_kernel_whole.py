@@ -56,8 +56,8 @@ def by_reference(tensors, grads, rule, iterations, dtype):
     plain = route_by_formula(rule_named(rule), poses, weight, bias, iterations)
     total = sum((out * grad.to(dtype)).sum() for out, grad in zip(plain, grads, strict=True) if grad is not None)
     # The couplings of one iteration do not depend on the poses.
-    found = torch.autograd.grad(total, poses)[0] if total.requires_grad else torch.zeros_like(poses)
-    return [t.detach().double() for t in (*plain, found)]
+    gradient = torch.autograd.grad(total, poses)[0] if total.requires_grad else torch.zeros_like(poses)
+    return [t.detach().double() for t in (*plain, gradient)]
 
 
 def by_kernels(tensors, grads, rule, iterations, dtype=torch.float32):
@@ -65,9 +65,9 @@ def by_kernels(tensors, grads, rule, iterations, dtype=torch.float32):
     poses, weight, bias = (None if t is None else t.to(dtype) for t in tensors)
     grad_v, grad_c = (None if g is None else g.float() for g in grads)
     v, c = whole.forward(poses, weight, bias, rule, iterations, True)
-    found = whole.backward(grad_v, grad_c, poses, weight, bias, rule, iterations)
-    assert all(t.dtype == torch.float32 for t in (v, c, found))
-    return [t.double() for t in (v, c, found)]
+    gradient = whole.backward(grad_v, grad_c, poses, weight, bias, rule, iterations)
+    assert all(t.dtype == torch.float32 for t in (v, c, gradient))
+    return [t.double() for t in (v, c, gradient)]
 
 
 def moved(tensors, grads, rule, iterations, exact):
@@ -77,7 +77,7 @@ def moved(tensors, grads, rule, iterations, exact):
         near = [None if t is None else t * (1 + ROUNDING * torch.randn_like(t)) for t in tensors]
         results = by_reference(near, grads, rule, iterations, torch.float64)
         tries.append([(other - true).norm().item() for other, true in zip(results, exact, strict=True)])
-    return [max(found) for found in zip(*tries, strict=True)]
+    return [max(distances) for distances in zip(*tries, strict=True)]
 
 
 def check(tensors, grads, rule, iterations):

@@ -241,7 +241,7 @@ def test_many_may_make_it_at_once(tmp_path, monkeypatch, quick_compiler):
         return native._built().read_bytes()  # whole at once for each, whatever the others are about to do
 
     with ThreadPoolExecutor(8) as pool:
-        assert all(found == whole for found in pool.map(made, range(24)))
+        assert all(content == whole for content in pool.map(made, range(24)))
     assert [p.name for p in (tmp_path / "cache").iterdir()] == [native._built().name]
 
 

@@ -107,7 +107,7 @@ class RoutedCapsules(nn.Module):
         self.start(min(1, J / math.sqrt(I)) / math.sqrt(D))
 
     def settings(self) -> Settings:
-        """How it routes, as backends are told."""
+        """How it routes, as the backends of `route` take it."""
         return Settings(rule_named(self.rule), self.iterations, self.scale_over)
 
     def forward(self, poses: Float[Tensor, "B I d"], couplings: bool = False) -> Routed:

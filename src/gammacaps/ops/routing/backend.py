@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.ops.routing.rules import RoutingRule, route_by_formula
-from gammacaps.ops.transforms import transformed
+from gammacaps.ops.torch_func import transformed
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from gammacaps.ops.routing.choice import FORMULA, choose
 from gammacaps.ops.routing.native.backend import Native
 from gammacaps.ops.routing.rules import NATIVE, TRITON, route_by_formula, rule_named
 from gammacaps.ops.routing.written_out import WrittenOut
-from gammacaps.ops.transforms import transformed
+from gammacaps.ops.torch_func import transformed
 
 
 class Routed(NamedTuple):

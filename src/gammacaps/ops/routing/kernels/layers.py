@@ -10,7 +10,7 @@ from gammacaps.ops.routing.backend import Gradients, Settings, Wanted
 from gammacaps.ops.routing.kernels import few, many, whole
 
 Inputs: TypeAlias = tuple[Tensor, Tensor, Tensor | None]  # poses, arranged weight, bias
-Shape: TypeAlias = tuple[int, ...]
+Sizes: TypeAlias = tuple[int, ...]
 
 
 def kernels_for(
@@ -29,8 +29,8 @@ def kernels_for(
 class Whole:
     """A layer so small that each sample is one program, without a gradient of the weight."""
 
-    arranged_shape: Shape | None = None  # the kernels read the weights as they are
-    kept_shapes: tuple[Shape, ...] = ()
+    arranged_shape: Sizes | None = None  # the kernels read the weights as they are
+    kept_shapes: tuple[Sizes, ...] = ()
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -68,11 +68,11 @@ class Few:
 
     def __init__(self, batch: int, shape: Sequence[int], settings: Settings, device: torch.device) -> None:
         self.settings = settings
-        self.layer = layer = few.Layer(batch, shape, settings.rule.name, device)
+        self.layer = layer = few.TiledLayer(batch, shape, settings.rule.name, device)
         I, _, d, _ = shape
         vectors, links, later = (layer.Bp, layer.Dh, layer.Jp, 4), (I, layer.Bp, layer.Jp), settings.iterations - 1
-        self.arranged_shape: Shape | None = (I, d, *vectors[1:])
-        self.kept_shapes: tuple[Shape, ...] = (
+        self.arranged_shape: Sizes | None = (I, d, *vectors[1:])
+        self.kept_shapes: tuple[Sizes, ...] = (
             (I, d, layer.Bp),
             (I, layer.Bp),
             (settings.iterations, *vectors),
@@ -120,12 +120,12 @@ class Few:
 class Many:
     """A layer with any number of upper capsules."""
 
-    arranged_shape: Shape | None = None
+    arranged_shape: Sizes | None = None
 
     def __init__(self, batch: int, shape: Sequence[int], settings: Settings) -> None:
         self.settings = settings
         _, J, _, D = shape
-        self.kept_shapes: tuple[Shape, ...] = ((settings.iterations, batch, J, D),)
+        self.kept_shapes: tuple[Sizes, ...] = ((settings.iterations, batch, J, D),)
 
     def arrange(self, weight: Tensor, out: Tensor | None = None) -> Tensor:
         return weight

@@ -8,7 +8,7 @@ from torch import Tensor
 from gammacaps.ops.routing.backend import Settings, Wanted, differentiable_gradient
 from gammacaps.ops.routing.kernels.layers import Few, Many, Whole, kernels_for
 from gammacaps.ops.routing.rules import rule_named
-from gammacaps.ops.transforms import transformed
+from gammacaps.ops.torch_func import transformed
 
 # v, c, the arranged weight, and what the gradient needs beside it; what there is none of is empty.
 Outputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]

@@ -209,13 +209,13 @@ def route_kernel(
     rows = weights_of(weight, j, i, entry, si, sj, se, I, J, D)
     offset = 0.0 if bias is None else load_vectors(bias, j, i, entry, J, D)
     u, _, _ = votes_of(poses + b * (I * d), rows, j, i, entry, sd, SDA, I, J, d, D)
-    sums, _, found, _ = iterate(u, offset, scale, SDA, ITERATIONS, J)
+    sums, _, coupled, _ = iterate(u, offset, scale, SDA, ITERATIONS, J)
     # The first group stores for all, so that no vector has to change hands.
     at, there = vectors_of(v + b * (J * D), j, i, entry, J, D)
     mine = at_vectors(tl.arange(0, G)[None, :, None] == 0)
     tl.store(at, with_last(squash(sums[ITERATIONS - 1]), W), mask=there & mine)
     if couplings is not None:
-        c = tl.full((Jp, G, R), 1.0 / J, tl.float32) if ITERATIONS == 1 else found[ITERATIONS - 2]
+        c = tl.full((Jp, G, R), 1.0 / J, tl.float32) if ITERATIONS == 1 else coupled[ITERATIONS - 2]
         tl.store(couplings + b * (I * J) + i * J + j, c, mask=(i < I) & (j < J))
 
 
@@ -265,16 +265,16 @@ def gradient_kernel(
     if SDA:
         grad_u, along = shorten_gradient(grad_u, u, ratio, square)
         stretch = tl.sum(along, axis=0, keep_dims=True)  # 1 G R
-    found = ()
+    by_row = ()
     for row in tl.static_range(d):
         grad = tl.sum(dot(with_last(tl.load(rows + row * sd).to(tl.float32), 4), grad_u), axis=0, keep_dims=True)
         if SDA:
             grad += stretch * tl.load(poses + i * d + row, mask=i < I, other=0.0).to(tl.float32)
-        found += (grad,)  # 1 G R
+        by_row += (grad,)  # 1 G R
     row = tl.arange(0, triton.next_power_of_2(d))[None, None, None, :]
     # Stored together: each would have to pass from the threads that hold it to those that store it, behind a barrier.
     at = grad_poses + b * (I * d) + i[:, :, :, None] * d + row
-    tl.store(at, stack(found, d), mask=(i < I)[:, :, :, None] & (row < d))
+    tl.store(at, stack(by_row, d), mask=(i < I)[:, :, :, None] & (row < d))
 
 
 def launch(kernel: Any, tensors: tuple[Tensor | None, ...], poses: Tensor, weight: Tensor, rule: str, n: int) -> None:
@@ -312,6 +312,6 @@ def backward(
     """The gradient of the poses (B, I, d), in float32, from those of the parents' poses and of the couplings."""
     grad_v, grad_c, bias = (None if t is None else t.contiguous() for t in (grad_v, grad_c, bias))
     poses = poses.contiguous()
-    found = torch.empty(poses.shape, dtype=torch.float32, device=poses.device)
-    launch(gradient_kernel, (grad_v, grad_c, poses, weight, bias, found), poses, weight, rule, iterations)
-    return found
+    gradient = torch.empty(poses.shape, dtype=torch.float32, device=poses.device)
+    launch(gradient_kernel, (grad_v, grad_c, poses, weight, bias, gradient), poses, weight, rule, iterations)
+    return gradient

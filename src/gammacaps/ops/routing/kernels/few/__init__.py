@@ -64,7 +64,7 @@ class Kept(NamedTuple):
     distances: Tensor  # iterations-1 I Bp Jp; for RBA empty
 
 
-class Layer:
+class TiledLayer:
     """A layer's shapes, how it is cut into tiles, and how its kernels are launched."""
 
     def __init__(self, B: int, shape: Sequence[int], rule: str, device: torch.device) -> None:
@@ -202,18 +202,18 @@ class Layer:
         share = LEARN if want_weight else SPREAD
         samples = share_samples(self.B, tiles, multiprocessors(self.device) * share.side_by_side)
         splits = triton.cdiv(self.B, samples)
-        found = self.new(self.B, self.I, self.d) if want_poses else None
+        grad_poses = self.new(self.B, self.I, self.d) if want_poses else None
         learned = self.new(splits, self.I, self.d, self.J, self.D) if want_weight else None
         if want_poses or want_weight:
             spread_gradient[tiles, splits](
-                kept.poses, kept.lengths, weight, kept.pulls, grads, kept.couplings, slopes, found, learned,
+                kept.poses, kept.lengths, weight, kept.pulls, grads, kept.couplings, slopes, grad_poses, learned,
                 self.I, self.Bp, self.B, 1, samples, SDA=self.sda, ITERATIONS=len(grads), POSES=want_poses,
                 WEIGHT=want_weight, d=self.d, D=self.D, G=self.G, dp=self.dp, num_warps=WARPS,
                 maxnreg=share.registers, **self.tile,
             )  # fmt: skip
         if learned is None:
-            return found, None
-        return found, (learned[0] if splits == 1 else learned.sum(0)).transpose(1, 2)
+            return grad_poses, None
+        return grad_poses, (learned[0] if splits == 1 else learned.sum(0)).transpose(1, 2)
 
     def plain_couplings(self, kept: Kept) -> Tensor:
         """The last iteration's couplings as (B, I, J)."""

@@ -68,7 +68,7 @@ def gather(
     """One iteration's sums of coupled votes over some lower capsules for G x R samples: partial (T, Bp, Dh, Jp, 4)."""
     b = tl.program_id(0) * (G * R) + R * tl.arange(0, G)[:, None] + tl.arange(0, R)[None, :]
     place = at_senders(b) * (Dh * Jp * 4) + vectors_of(Jp, Dh)
-    found = tl.zeros((Jp, G, R, Dh, 4), tl.float32)
+    summed = tl.zeros((Jp, G, R, Dh, 4), tl.float32)
     if not FIRST:
         v = tl.load(pull + place)
     start = tl.program_id(1) * children
@@ -76,18 +76,18 @@ def gather(
         i = start + n + tl.zeros((G, 1), tl.int32)
         u, _ = votes_of_samples(poses, lengths, weight, i, b, Bp, SDA, d, G, R, Jp, Dh)
         if FIRST:
-            found += u
+            summed += u
         else:
             c, distance = couple(u, v, J, scale, SDA)
-            found += times(u, c)
+            summed += times(u, c)
             if KEEP:
                 links = links_of(i, b, Bp, one, Jp)
                 tl.store(couplings + links, c)
                 if SDA:
                     tl.store(distances + links, distance)
     if FIRST:
-        found *= 1.0 / J
-    tl.store(partial + tl.program_id(1) * Bp * (Dh * Jp * 4) + place, found)
+        summed *= 1.0 / J
+    tl.store(partial + tl.program_id(1) * Bp * (Dh * Jp * 4) + place, summed)
 
 
 @triton.jit(do_not_specialize=["one"])
@@ -105,7 +105,7 @@ def gather_gradient(
     b = tl.program_id(0) * (G * R) + R * tl.arange(0, G)[:, None] + tl.arange(0, R)[None, :]
     place = at_senders(b) * (Dh * Jp * 4) + vectors_of(Jp, Dh)
     v, gs = tl.load(pull + place), tl.load(grads + place)
-    found = tl.zeros((Jp, G, R, Dh, 4), tl.float32)
+    summed = tl.zeros((Jp, G, R, Dh, 4), tl.float32)
     start = tl.program_id(1) * children
     for n in range(tl.minimum(children, I - start)):
         i = start + n + tl.zeros((G, 1), tl.int32)
@@ -120,11 +120,11 @@ def gather_gradient(
         slope = softmax_gradient(c, grad)
         if SDA:
             slope = distance_gradient(tl.load(distances + links), slope, J, scale)
-            found += times(v - u, slope)
+            summed += times(v - u, slope)
         else:
-            found += times(u, slope)
+            summed += times(u, slope)
         tl.store(slopes + links, slope)
-    tl.store(partial + tl.program_id(1) * Bp * (Dh * Jp * 4) + place, found)
+    tl.store(partial + tl.program_id(1) * Bp * (Dh * Jp * 4) + place, summed)
 
 
 @triton.jit(do_not_specialize=["one"])
@@ -170,11 +170,11 @@ def spread_gradient(
         if SDA:
             grad_u, along = shorten_gradient(grad_u, u, ratio, most * most)
         if POSES:
-            found = dot(w, grad_u)  # J G d
+            at_pose = dot(w, grad_u)  # J G d
             if SDA:
-                found += tl.sum(tl.sum(p, axis=4), axis=3) * along
+                at_pose += tl.sum(tl.sum(p, axis=4), axis=3) * along
             entry = tl.arange(0, dp)[None, :]
-            tl.store(grad_poses + (b * I + child) * d + entry, tl.sum(found, axis=0), mask=(child < I) & (entry < d))
+            tl.store(grad_poses + (b * I + child) * d + entry, tl.sum(at_pose, axis=0), mask=(child < I) & (entry < d))
         if WEIGHT:
             learned += p * grad_u
     if WEIGHT:
@@ -197,12 +197,12 @@ def parents_of(j, J: tl.constexpr, D: tl.constexpr, Jp: tl.constexpr, Dh: tl.con
 @no_type_check
 def total(partial, place, b, T, Bp, ROWS: tl.constexpr, Jt: tl.constexpr, Jp: tl.constexpr, Dh: tl.constexpr):
     """The sum of sample b's partial sums, [Jt, D]."""
-    found = tl.zeros((ROWS, Jt, 4 * Dh), tl.float32)
+    summed = tl.zeros((ROWS, Jt, 4 * Dh), tl.float32)
     part = tl.arange(0, ROWS)[:, None, None]
     for t in range(0, T, ROWS):
         at = ((t + part).to(tl.int64) * Bp + b) * (Dh * Jp * 4) + place[None]
-        found += tl.load(partial + at, mask=t + part < T, other=0.0)
-    return tl.sum(found, axis=0)
+        summed += tl.load(partial + at, mask=t + part < T, other=0.0)
+    return tl.sum(summed, axis=0)
 
 
 @triton.jit
