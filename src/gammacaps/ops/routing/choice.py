@@ -26,13 +26,12 @@ def choose(
         return TRITON
     if transforming or poses.shape[0] == 0:  # or nothing to route, which the others can't start on
         return FORMULA
-    compiled = asked == "auto" and not poses.is_cuda and not plain_wanted()
+    free = asked == "auto" and not plain_wanted()
     wide = torch.promote_types(dtype, torch.float32)  # in which it will be computed
-    backend = NATIVE if compiled and why_not_native(settings, wide, weight, poses) is None else WRITTEN_OUT
+    backend = NATIVE if free and why_not_native(settings, wide, weight, poses) is None else WRITTEN_OUT
     if _has(backend, settings):
         return backend
-    kernels = asked == "auto" and poses.is_cuda and not plain_wanted()
-    _say_once(settings.rule.name, TRITON if kernels else backend)
+    _say_once(settings.rule.name, TRITON if free and poses.is_cuda else backend)
     return FORMULA
 
 
