@@ -11,7 +11,9 @@ from torch import Tensor
 from torch.nn.functional import conv2d, relu
 
 from gammacaps.models import GammaCapsNet
-from gammacaps.ops.reference import TINY, length, scale, squash
+from gammacaps.ops import length, squash
+from gammacaps.ops.routing.rules import scale
+from gammacaps.ops.vectors import TINY
 
 
 def sda(poses: Tensor, weight: Tensor, bias: Tensor | None, iterations: int) -> Tensor:

@@ -25,7 +25,8 @@ from gammacaps.cli import reuse_memory
 from gammacaps.environment import describe_machine
 from gammacaps.models import GammaCapsNet
 from gammacaps.nn import RoutedCapsules
-from gammacaps.ops import reference
+from gammacaps.ops import rule_named, squash
+from gammacaps.ops.routing.rules import route_by_formula
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "cpu-routing.csv"
@@ -74,9 +75,10 @@ def routing_ways(layer: RoutedCapsules) -> dict[str, Way]:
     """Lower poses (B, I, d) to upper poses (B, J, D), with the layer's weights."""
     weight, bias = layer.weight.detach(), None if layer.bias is None else layer.bias.detach()
     materialised_weight = materialised.by_parent(weight)
+    rule, how = rule_named(layer.rule), (layer.iterations, layer.scale_over)
     return {
         "materialised": lambda poses: materialised.sda(poses, materialised_weight, bias, layer.iterations),
-        "reference": lambda poses: reference.sda(poses, weight, bias, layer.iterations, layer.scale_over)[0],
+        "reference": lambda poses: route_by_formula(rule, poses, weight, bias, *how)[0],
         "gammacaps": lambda poses: layer(poses).poses,
     }
 
@@ -95,7 +97,7 @@ def routing_task(layer: RoutedCapsules, batch: int) -> Task:
     """Poses to poses through one layer. The weights are frozen."""
     layer.requires_grad_(False)
     I, J, d, D = layer.weight.shape
-    poses = reference.squash(torch.randn(batch, I, d)).requires_grad_()
+    poses = squash(torch.randn(batch, I, d)).requires_grad_()
     return Task(f"routing I={I} J={J} d={d} D={D}", routing_ways(layer), poses, torch.randn(batch, J, D))
 
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Literal
 
-RoutingRule = Literal["sda", "rba"]
 ScaleOver = Literal["capsule", "batch"]
 Backend = Literal["auto", "torch", "triton"]
 EncoderName = Literal["convolution", "residual"]

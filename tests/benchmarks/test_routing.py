@@ -6,7 +6,8 @@ import torch
 
 from benchmarks import materialised, routing
 from gammacaps import create
-from gammacaps.ops import reference
+from gammacaps.ops import rule_named
+from gammacaps.ops.routing.rules import route_by_formula
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_materialised_routing_is_the_reference(size, with_bias):
     poses, weight = torch.randn(B, I, d).requires_grad_(), torch.randn(I, J, d, D)
     bias = torch.randn(J, D) if with_bias else None
     ours = materialised.sda(poses, materialised.by_parent(weight), bias, 3)
-    standard, _ = reference.sda(poses, weight, bias, 3, "capsule")
+    standard, _ = route_by_formula(rule_named("sda"), poses, weight, bias, 3)
     torch.testing.assert_close(ours, standard, rtol=1e-5, atol=1e-5)
     backwards = torch.randn_like(standard)
     gradients = [torch.autograd.grad(output, poses, backwards)[0] for output in (ours, standard)]

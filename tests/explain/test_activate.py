@@ -12,7 +12,8 @@ from gammacaps.explain import activate, activate_all
 from gammacaps.explain.activate import activations_of, descended, start_images
 from gammacaps.explain.fast import FastSteps, fast_steps
 from gammacaps.ops import length
-from gammacaps.ops.kernels.attack import activation_gradient, descend
+from gammacaps.ops.kernels.capsules import activation_gradient
+from gammacaps.ops.kernels.images import descend
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FEW = {"starts": 6, "steps": 12, "step": 0.05, "best": 3}  # enough to see an effect

@@ -92,12 +92,12 @@ def test_gradients_are_the_same_each_time_with_several_threads():
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        found = set()
+        gradients = set()
         for _ in range(12):
             torch.manual_seed(0)
             model = gammacaps.create("matrix", filters=8, primary_types=2, types=(3, 3))
             model(torch.rand(16, 1, 28, 28, generator=torch.Generator().manual_seed(1))).sum().backward()
-            found.add(b"".join(p.grad.numpy().tobytes() for p in model.parameters()))
+            gradients.add(b"".join(p.grad.numpy().tobytes() for p in model.parameters()))
     finally:
         torch.set_num_threads(threads)
-    assert len(found) == 1
+    assert len(gradients) == 1

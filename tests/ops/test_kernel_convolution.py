@@ -13,8 +13,8 @@ from torch.nn.functional import conv2d
 from gammacaps.ops import squash
 
 pytest.importorskip("triton")
-from gammacaps.ops.kernels import convolution as kernels
-from gammacaps.ops.kernels.convolution import wide
+from gammacaps.ops.convolution import kernels
+from gammacaps.ops.convolution.kernels import wide
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

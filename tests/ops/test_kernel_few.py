@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from gammacaps.ops import reference
-from gammacaps.ops.kernels import few
+from gammacaps.ops import rule_named
+from gammacaps.ops.routing.kernels import few
+from gammacaps.ops.routing.rules import route_by_formula
 
 pytestmark = pytest.mark.slow  # in Triton's interpreter
 
@@ -45,31 +46,32 @@ def inputs(size):
 def by_reference(tensors, grads, rule, iterations, dtype):
     """v, c, and the gradients at poses, weight and bias, through autograd in the given dtype."""
     tensors = [t.detach().to(dtype).requires_grad_() for t in tensors]
-    plain = reference.sda(*tensors, iterations, "capsule") if rule == "sda" else reference.rba(*tensors, iterations)
+    plain = route_by_formula(rule_named(rule), *tensors, iterations)
     total = sum((out * grad.to(dtype)).sum() for out, grad in zip(plain, grads, strict=True) if grad is not None)
-    found = torch.autograd.grad(total, tensors, allow_unused=True)
-    found = [torch.zeros_like(t) if g is None else g for g, t in zip(found, tensors, strict=True)]
-    return [t.detach().double() for t in (*plain, *found)]
+    gradients = torch.autograd.grad(total, tensors, allow_unused=True)
+    gradients = [torch.zeros_like(t) if g is None else g for g, t in zip(gradients, tensors, strict=True)]
+    return [t.detach().double() for t in (*plain, *gradients)]
 
 
 def by_kernels(tensors, grads, rule, iterations):
     """The same through the kernels."""
     poses, weight, bias = (t.float() for t in tensors)
     B = len(poses)
-    layer = few.Layer(B, weight.shape, rule, DEVICE)
-    v, kept = layer.forward(poses, layer.arrange_weight(weight), bias, iterations, True)
+    layer = few.TiledLayer(B, weight.shape, rule, DEVICE)
+    arranged = layer.arrange_weight(weight)
+    v, kept = layer.forward(poses, arranged, bias, iterations, True)
     grad_v, grad_c = (None if g is None else g.float() for g in grads)
-    grad_poses, grad_weight, at_sums = layer.backward(kept, grad_v, grad_c, True, True)
+    grad_poses, grad_weight, at_sums = layer.backward(kept, arranged, grad_v, grad_c, True, True)
     grad_bias = layer.plain_vectors(at_sums[:, :B].sum((0, 1)))
     return [t.double() for t in (v, layer.plain_couplings(kept), grad_poses, grad_weight, grad_bias)]
 
 
-def assert_as_good_as_float32(found, plain, true):
+def assert_as_good_as_float32(results, plain, true):
     """The error is at most twice that of plain float32.
 
     Or that of a GPU's own exp2 and rsqrt, some 2**-22 each, where plain float32 was lucky with its few numbers.
     """
-    for name, ours, theirs, right in zip(("v", "c", "poses", "weight", "bias"), found, plain, true, strict=True):
+    for name, ours, theirs, right in zip(("v", "c", "poses", "weight", "bias"), results, plain, true, strict=True):
         assert ours.shape == right.shape
         limit = 2 * (theirs - right).norm() + 2**-20 * right.norm() + 2**-23
         assert (ours - right).norm() <= limit, name

@@ -8,8 +8,9 @@ import torch
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-from gammacaps.ops import reference
-from gammacaps.ops.kernels import many
+from gammacaps.ops import rule_named, squash
+from gammacaps.ops.routing.kernels import many
+from gammacaps.ops.routing.rules import route_by_formula, votes_of
 
 pytestmark = pytest.mark.slow  # in Triton's interpreter
 
@@ -44,12 +45,12 @@ def inputs(size):
 def by_reference(tensors, grads, rule, iterations, dtype):
     """v, c, and the gradients at poses, weight and bias, through autograd in the given dtype."""
     tensors = [t.detach().to(dtype).requires_grad_() for t in tensors]
-    plain = reference.sda(*tensors, iterations, "capsule") if rule == "sda" else reference.rba(*tensors, iterations)
+    plain = route_by_formula(rule_named(rule), *tensors, iterations)
     pairs = [(out, grad.to(dtype)) for out, grad in zip(plain, grads, strict=True) if grad is not None]
     total = sum((out * grad).sum() for out, grad in pairs)
-    found = torch.autograd.grad(total, tensors, allow_unused=True)
-    found = [torch.zeros_like(t) if g is None else g for g, t in zip(found, tensors, strict=True)]
-    return [t.detach().double() for t in (*plain, *found)]
+    gradients = torch.autograd.grad(total, tensors, allow_unused=True)
+    gradients = [torch.zeros_like(t) if g is None else g for g, t in zip(gradients, tensors, strict=True)]
+    return [t.detach().double() for t in (*plain, *gradients)]
 
 
 def by_kernels(tensors, grads, rule, iterations, dtype=torch.float32):
@@ -57,10 +58,10 @@ def by_kernels(tensors, grads, rule, iterations, dtype=torch.float32):
     poses, weight, bias = (t.to(dtype) for t in tensors)
     v, c, sums = many.forward(poses, weight, bias.float(), rule, iterations, True)
     grad_v, grad_c = (None if g is None else g.float() for g in grads)
-    found = many.backward(grad_v, grad_c, poses, weight, sums, rule, iterations, True, True)
-    assert all(t.dtype == torch.float32 for t in (v, c, sums, *found))
-    torch.testing.assert_close(reference.squash(sums[-1]), v)
-    return [t.double() for t in (v, c, *found)]
+    gradients = many.backward(grad_v, grad_c, poses, weight, sums, rule, iterations, True, True)
+    assert all(t.dtype == torch.float32 for t in (v, c, sums, *gradients))
+    torch.testing.assert_close(squash(sums[-1]), v)
+    return [t.double() for t in (v, c, *gradients)]
 
 
 def check(tensors, grads, rule, iterations):
@@ -99,7 +100,7 @@ def test_results_and_gradients_are_the_reference_s_for_any_number_of_iterations(
 def test_some_votes_are_longer_and_some_shorter_than_their_capsules():
     for size in (SIZES[0], SIZES[3]):
         poses, weight, _ = inputs(size)
-        longer = reference.votes_of(poses, weight).norm(dim=-1) > poses.norm(dim=-1, keepdim=True)
+        longer = votes_of(poses, weight).norm(dim=-1) > poses.norm(dim=-1, keepdim=True)
         assert longer.any()
         assert not longer.all()
 

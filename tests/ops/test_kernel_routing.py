@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from gammacaps.errors import InputError
-from gammacaps.ops import route
-from gammacaps.ops.kernels import routing
+from gammacaps.ops import route, rule_named
+from gammacaps.ops.routing.backend import Settings
+from gammacaps.ops.routing.kernels import operator
+from gammacaps.ops.routing.kernels.layers import kernels_for
 
 pytestmark = pytest.mark.slow  # in Triton's interpreter
 
@@ -27,15 +29,17 @@ def inputs(kind, learning):
 @pytest.mark.parametrize(("kind", "learning"), [("whole", False), ("few", True), ("many", True)])
 def test_both_backends_give_the_same_values_and_gradients(kind, learning, rule):
     tensors = inputs(kind, learning)
-    assert routing.kernels_for(tensors[1], learning) == kind
+    settings = Settings(rule_named(rule), 3)
+    chosen = kernels_for(2, tensors[1].shape, settings, tensors[1].device, learning=learning)
+    assert type(chosen).__name__.lower() == kind
     wanted = [t for t in tensors if t.requires_grad]
-    found = []
+    results = []
     for backend in ("torch", "triton"):
         v, c = route(*tensors, rule=rule, backend=backend)
         torch.manual_seed(1)
         total = (v * torch.randn(v.shape, device=DEVICE)).sum() + (c * torch.randn(c.shape, device=DEVICE)).sum()
-        found.append([v, c, *torch.autograd.grad(total, wanted)])
-    for plain, fast in zip(*found, strict=True):
+        results.append([v, c, *torch.autograd.grad(total, wanted)])
+    for plain, fast in zip(*results, strict=True):
         torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-5)
 
 
@@ -50,12 +54,12 @@ def test_without_couplings_there_are_none_and_half_precision_comes_back():
 
 def test_a_gradient_of_the_gradient_is_the_plain_one_s():
     poses, weight, bias = inputs("whole", False)
-    found = []
+    results = []
     for backend in ("torch", "triton"):
         v = route(poses, weight, bias, couplings=False, backend=backend).poses
         (first,) = torch.autograd.grad(v.square().sum(), poses, create_graph=True)
-        found.append(torch.autograd.grad(first.square().sum(), poses)[0])
-    torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-4)
+        results.append(torch.autograd.grad(first.square().sum(), poses)[0])
+    torch.testing.assert_close(results[1], results[0], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", LAYERS)
@@ -65,7 +69,7 @@ def test_fake_tensors_have_the_shapes_of_real_ones(kind, rule):
     poses, weight, bias = inputs(kind, learning)
     arguments = (poses, weight, bias, rule, 3, True, True, learning)
     torch.library.opcheck(
-        routing.route, arguments, test_utils=("test_schema", "test_faketensor", "test_autograd_registration")
+        operator.route, arguments, test_utils=("test_schema", "test_faketensor", "test_autograd_registration")
     )
 
 

@@ -8,8 +8,9 @@ import torch
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-from gammacaps.ops import reference
-from gammacaps.ops.kernels import whole
+from gammacaps.ops import rule_named
+from gammacaps.ops.routing.kernels import whole
+from gammacaps.ops.routing.rules import route_by_formula, votes_of
 
 pytestmark = pytest.mark.slow  # in Triton's interpreter
 
@@ -52,14 +53,11 @@ def by_reference(tensors, grads, rule, iterations, dtype):
     """v, c, and the gradient at the poses, through autograd in the given dtype."""
     poses, weight, bias = (None if t is None else t.detach().to(dtype) for t in tensors)
     poses.requires_grad_()
-    if rule == "sda":
-        plain = reference.sda(poses, weight, bias, iterations, "capsule")
-    else:
-        plain = reference.rba(poses, weight, bias, iterations)
+    plain = route_by_formula(rule_named(rule), poses, weight, bias, iterations)
     total = sum((out * grad.to(dtype)).sum() for out, grad in zip(plain, grads, strict=True) if grad is not None)
     # The couplings of one iteration do not depend on the poses.
-    found = torch.autograd.grad(total, poses)[0] if total.requires_grad else torch.zeros_like(poses)
-    return [t.detach().double() for t in (*plain, found)]
+    gradient = torch.autograd.grad(total, poses)[0] if total.requires_grad else torch.zeros_like(poses)
+    return [t.detach().double() for t in (*plain, gradient)]
 
 
 def by_kernels(tensors, grads, rule, iterations, dtype=torch.float32):
@@ -67,9 +65,9 @@ def by_kernels(tensors, grads, rule, iterations, dtype=torch.float32):
     poses, weight, bias = (None if t is None else t.to(dtype) for t in tensors)
     grad_v, grad_c = (None if g is None else g.float() for g in grads)
     v, c = whole.forward(poses, weight, bias, rule, iterations, True)
-    found = whole.backward(grad_v, grad_c, poses, weight, bias, rule, iterations)
-    assert all(t.dtype == torch.float32 for t in (v, c, found))
-    return [t.double() for t in (v, c, found)]
+    gradient = whole.backward(grad_v, grad_c, poses, weight, bias, rule, iterations)
+    assert all(t.dtype == torch.float32 for t in (v, c, gradient))
+    return [t.double() for t in (v, c, gradient)]
 
 
 def moved(tensors, grads, rule, iterations, exact):
@@ -79,7 +77,7 @@ def moved(tensors, grads, rule, iterations, exact):
         near = [None if t is None else t * (1 + ROUNDING * torch.randn_like(t)) for t in tensors]
         results = by_reference(near, grads, rule, iterations, torch.float64)
         tries.append([(other - true).norm().item() for other, true in zip(results, exact, strict=True)])
-    return [max(found) for found in zip(*tries, strict=True)]
+    return [max(distances) for distances in zip(*tries, strict=True)]
 
 
 def check(tensors, grads, rule, iterations):
@@ -115,7 +113,7 @@ def test_results_and_gradients_are_the_reference_s_for_any_number_of_iterations(
 def test_some_votes_are_longer_and_some_shorter_than_their_capsules():
     for size in SIZES[0], SIZES[2]:
         poses, weight, _ = inputs(size)
-        longer = reference.votes_of(poses, weight).norm(dim=-1) > poses.norm(dim=-1, keepdim=True)
+        longer = votes_of(poses, weight).norm(dim=-1) > poses.norm(dim=-1, keepdim=True)
         assert longer.any()
         assert not longer.all()
 

@@ -12,9 +12,12 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from gammacaps.errors import InputError
-from gammacaps.ops import native, reference, route
-from gammacaps.ops.adjoint import Routing, Rule
-from gammacaps.ops.native.routing import NativeRouting, filled_up, why_not_native
+from gammacaps.ops import route, rule_named
+from gammacaps.ops.routing.backend import Routing, Settings
+from gammacaps.ops.routing.native import build as native
+from gammacaps.ops.routing.native.backend import Native, filled_up, why_not_native
+from gammacaps.ops.routing.rules import route_by_formula
+from gammacaps.ops.routing.written_out import WrittenOut
 
 pytestmark = pytest.mark.skipif(
     shutil.which(os.environ.get("CC", "cc")) is None or platform.system() != "Linux", reason="there is no C compiler"
@@ -56,20 +59,14 @@ def results(function, inputs, grads, dtype):
 @pytest.mark.parametrize("size", SIZES)
 def test_values_and_all_gradients_are_the_reference_s(rule, size):
     inputs, grads = example(size)
-    how = Rule(rule, size[-1], "capsule")
-
-    def plain(*leaves):
-        v, c = Routing.apply(*leaves, how)
-        return v, c.transpose(1, 2)
+    how = Settings(rule_named(rule), size[-1])
 
     def formulas(*leaves):
-        if rule == "sda":
-            return reference.sda(*leaves, size[-1], "capsule")
-        return reference.rba(*leaves, size[-1])
+        return route_by_formula(rule_named(rule), *leaves, size[-1])
 
     right = results(formulas, inputs, grads, torch.float64)
-    theirs = results(plain, inputs, grads, torch.float32)
-    ours = results(lambda *leaves: NativeRouting.apply(*leaves, how), inputs, grads, torch.float32)
+    theirs = results(lambda *leaves: Routing.apply(*leaves, WrittenOut(how)), inputs, grads, torch.float32)
+    ours = results(lambda *leaves: Routing.apply(*leaves, Native(how)), inputs, grads, torch.float32)
     for name, a, b, c in zip(("v", "c", "poses", "weight", "bias"), ours, theirs, right, strict=True):
         # Errors as wholes: the largest of few numbers is luck. A rounding is allowed where the plain one has none.
         assert (a - c).norm() <= 2 * (b - c).norm() + 2e-7 * c.norm(), name
@@ -149,18 +146,18 @@ def test_zeros_and_what_is_not_a_number():
 
 
 def test_where_it_can_t_run(monkeypatch):
-    poses, weight, how = torch.rand(1, 2, 3), torch.rand(2, 2, 3, 4), Rule("sda", 3, "capsule")
-    assert why_not_native(poses, weight, torch.float32, how) is None
-    assert "float32 on a CPU" in why_not_native(poses, weight, torch.float64, how)
-    assert "over the batch" in why_not_native(poses, weight, torch.float32, Rule("sda", 3, "batch"))
-    assert "at most 4096 parents" in why_not_native(poses, torch.rand(2, 5000, 3, 4), torch.float32, how)
+    poses, weight, how = torch.rand(1, 2, 3), torch.rand(2, 2, 3, 4), Settings(rule_named("sda"), 3)
+    assert why_not_native(how, torch.float32, weight, poses) is None
+    assert "float32 on a CPU" in why_not_native(how, torch.float64, weight, poses)
+    assert "over the batch" in why_not_native(Settings(rule_named("sda"), 3, "batch"), torch.float32, weight, poses)
+    assert "at most 4096 parents" in why_not_native(how, torch.float32, torch.rand(2, 5000, 3, 4), poses)
     with FakeTensorMode() as mode:
         fake = mode.from_tensor(poses)
-    assert "plain tensors" in why_not_native(fake, weight, torch.float32, how)
+    assert "plain tensors" in why_not_native(how, torch.float32, weight, fake)
     empty = route(torch.rand(2, 3, 0), torch.rand(3, 8, 0, 4))
     assert (empty.poses == 0).all()
-    monkeypatch.setattr("gammacaps.ops.native.routing.library", lambda: None)
-    assert "C compiler" in why_not_native(poses, weight, torch.float32, how)
+    monkeypatch.setattr("gammacaps.ops.routing.native.backend.library", lambda: None)
+    assert "C compiler" in why_not_native(how, torch.float32, weight, poses)
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(InputError, match="Triton kernels can't be used"):
         route(torch.rand(1, 2, 3), torch.rand(2, 2, 3, 4), backend="triton")
@@ -200,7 +197,7 @@ def test_it_is_compiled_once_and_a_compiler_that_fails_is_no_disaster(tmp_path, 
 DAMAGED = """
 import sys
 from pathlib import Path
-from gammacaps.ops import native
+from gammacaps.ops.routing.native import build as native
 
 path, log = native._built(), Path(sys.argv[1])
 whole = path.read_bytes()
@@ -244,7 +241,7 @@ def test_many_may_make_it_at_once(tmp_path, monkeypatch, quick_compiler):
         return native._built().read_bytes()  # whole at once for each, whatever the others are about to do
 
     with ThreadPoolExecutor(8) as pool:
-        assert all(found == whole for found in pool.map(made, range(24)))
+        assert all(content == whole for content in pool.map(made, range(24)))
     assert [p.name for p in (tmp_path / "cache").iterdir()] == [native._built().name]
 
 
@@ -260,7 +257,7 @@ def test_without_a_place_to_keep_it_the_plain_way_is_taken(tmp_path, monkeypatch
 
     monkeypatch.setattr(native, "write_whole", full)
     assert native.library.__wrapped__() is None
-    monkeypatch.setattr("gammacaps.ops.native.routing.library", lambda: None)
+    monkeypatch.setattr("gammacaps.ops.routing.native.backend.library", lambda: None)
     assert route(torch.rand(1, 2, 3), torch.rand(2, 2, 3, 4)).poses.isfinite().all()
 
 

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from independent import routing
 
 from gammacaps.errors import InputError
-from gammacaps.ops import length, reference, route, squash
+from gammacaps.ops import length, route, rule_named, squash
+from gammacaps.ops.routing.rules import route_by_formula
 
 # (B, I, J, d, D), each with the reason that it is there.
 SIZES = [
@@ -69,7 +70,7 @@ def test_gradients_of_poses_and_couplings_pass_gradcheck(size, rule, scale_over)
 def test_written_gradient_equals_autograd_s_with_zeros_among_the_inputs(size, rule, scale_over, iterations):
     tensors = tuple(t.requires_grad_() for t in inputs(size))
     routed = route(*tensors, rule=rule, scale_over=scale_over, iterations=iterations)
-    plain = reference.sda(*tensors, iterations, scale_over) if rule == "sda" else reference.rba(*tensors, iterations)
+    plain = route_by_formula(rule_named(rule), *tensors, iterations, scale_over)
     weights = [torch.randn_like(p) for p in plain]
     ours = torch.autograd.grad(sum((a * w).sum() for a, w in zip(routed, weights, strict=True)), tensors)
     autograds = torch.autograd.grad(sum((a * w).sum() for a, w in zip(plain, weights, strict=True)), tensors)
@@ -250,7 +251,7 @@ def test_the_float32_gradient_stays_true_where_votes_meet_their_parent(noise):
         v = route_(*tensors)
         return torch.autograd.grad((v * torch.arange(4.0)).sum(), tensors)[0].double()
 
-    exact = run(torch.float64, lambda p, w: reference.sda(p, w, None, 2, "capsule")[0])
+    exact = run(torch.float64, lambda p, w: route_by_formula(rule_named("sda"), p, w, None, 2)[0])
     ours = run(torch.float32, lambda p, w: route(p, w, iterations=2).poses)
     assert (ours - exact).norm() < 0.02 * exact.norm() + 1e-4
 
@@ -263,8 +264,8 @@ def test_float32_gradients_are_as_good_as_autograd_s():
         tensors = [t.to(dtype).requires_grad_() for t in (poses, weight, bias)]
         return [g.double() for g in torch.autograd.grad((function(*tensors) * direction.to(dtype)).sum(), tensors)]
 
-    exact = run(torch.float64, lambda *t: reference.sda(*t, 3, "capsule")[0])
-    autograd = run(torch.float32, lambda *t: reference.sda(*t, 3, "capsule")[0])
+    exact = run(torch.float64, lambda *t: route_by_formula(rule_named("sda"), *t, 3)[0])
+    autograd = run(torch.float32, lambda *t: route_by_formula(rule_named("sda"), *t, 3)[0])
     ours = run(torch.float32, lambda *t: route(*t).poses)
     for mine, plain, true in zip(ours, autograd, exact, strict=True):
         assert (mine - true).norm() <= 2 * (plain - true).norm() + 1e-6 * true.norm()

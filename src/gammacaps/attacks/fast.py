@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from gammacaps.attacks.losses import LOSSES, AttackLoss
 from gammacaps.models import GammaCapsNet, has_kernels
+from gammacaps.nn.vector import why_no_kernels
 from gammacaps.ops import length
-from gammacaps.ops.route import plain_wanted, why_not_triton
+from gammacaps.ops.routing.choice import plain_wanted
 
 # Batches are filled up to a multiple of this, so that few sizes need a graph of their own.
 BATCHES = 64
@@ -62,7 +63,8 @@ class FastAttack:
         return self.x[: len(start)].clone()
 
     def step(self) -> None:
-        from gammacaps.ops.kernels.attack import climb, margin_gradient
+        from gammacaps.ops.kernels.capsules import margin_gradient
+        from gammacaps.ops.kernels.images import climb
 
         v = self.network.forward(self.x)
         margins, grad = margin_gradient(v, self.labels, self.sign)
@@ -114,7 +116,7 @@ def fast_attack(model: Any, images: Tensor, loss: str | AttackLoss, norm: str, s
     if plain_wanted() or model.depends_on_neighbours or tuple(images.shape[1:]) != model.image_shape:
         return None
     dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
-    reason = _cannot(model)
+    reason = why_no_kernels(model)
     if reason is not None:
         _say_once(reason)
         return None
@@ -130,16 +132,6 @@ def fast_attack(model: Any, images: Tensor, loss: str | AttackLoss, norm: str, s
         while len(mine) > GRAPHS:
             mine.popitem(last=False)
     return found
-
-
-def _cannot(model: GammaCapsNet) -> str | None:
-    for layer in model.routed:
-        weight = layer.weight
-        assert isinstance(weight, Tensor)
-        reason = why_not_triton(weight.device, weight.dtype, weight.shape, "capsule")
-        if reason is not None:
-            return reason
-    return None
 
 
 @functools.lru_cache

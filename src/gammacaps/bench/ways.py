@@ -13,7 +13,8 @@ from gammacaps.attacks.fast import BATCHES, FastAttack, captured, fast_attack
 from gammacaps.attacks.losses import margin
 from gammacaps.models import GammaCapsNet, Model
 from gammacaps.nn import RoutedCapsules, layers_of
-from gammacaps.ops import Routed, length, reference, route
+from gammacaps.ops import Routed, length, route, rule_named
+from gammacaps.ops.routing.rules import route_by_formula
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
 from gammacaps.training.checkpoint import Learner
@@ -24,7 +25,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class FixedCapsules(RoutedCapsules):
-    """Routed by one backend of `route` on any device, or by the formulas of SDA under autograd.
+    """Routed by one backend of `route` on any device, or by its rule's formula under autograd.
 
     The formulas are for torch.compile, which stops short of the plain backend's gradient, as that is written out.
     """
@@ -36,7 +37,8 @@ class FixedCapsules(RoutedCapsules):
             how: dict[str, Any] = {"rule": self.rule, "iterations": self.iterations, "scale_over": self.scale_over}
             return route(poses, self.weight, self.bias, **how, couplings=couplings, backend=self.backend)
         with torch.autocast(poses.device.type, enabled=False):
-            return Routed(reference.sda(poses, self.weight, self.bias, self.iterations, self.scale_over)[0], None)
+            how = (self.iterations, self.scale_over)
+            return Routed(route_by_formula(rule_named(self.rule), poses, self.weight, self.bias, *how)[0], None)
 
 
 def routed_by(backend: str, model: Network) -> Network:
@@ -90,7 +92,7 @@ def routing(layer: nn.Module, poses: Tensor, grad: Tensor, *, compile: bool = Fa
 
 def network_engine(model: GammaCapsNet, images: Tensor, labels: Tensor, *, gradient: bool) -> Run:
     """The fast attack's network, with the margin's gradient or without; the batch is filled up as the attack does."""
-    from gammacaps.ops.kernels.attack import margin_gradient
+    from gammacaps.ops.kernels.capsules import margin_gradient
 
     count = len(images)
     attack = FastAttack(model, -(-count // BATCHES) * BATCHES, torch.bfloat16, "margin", False)
@@ -107,9 +109,9 @@ def network_engine(model: GammaCapsNet, images: Tensor, labels: Tensor, *, gradi
 
 def routing_engine(layer: RoutedCapsules, poses: Tensor, grad: Tensor) -> Run:
     """The kernels that route by frozen weights."""
-    from gammacaps.models.frozen import frozen_layer
+    from gammacaps.models.frozen import FrozenLayer
 
-    kernels = frozen_layer(layer, len(poses))
+    kernels = FrozenLayer(layer, len(poses))
     return replayed(lambda: (kernels.forward(poses), kernels.backward(grad)), poses)
 
 

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from gammacaps.attacks.fast import captured
 from gammacaps.models import GammaCapsNet, has_kernels
-from gammacaps.ops.route import plain_wanted, why_not_triton
+from gammacaps.nn.vector import why_no_kernels
+from gammacaps.ops.routing.choice import plain_wanted
 
 
 class FastSteps:
@@ -44,7 +45,8 @@ class FastSteps:
 
     def one(self) -> None:
         """One step, of kernels alone."""
-        from gammacaps.ops.kernels.attack import activation_gradient, descend
+        from gammacaps.ops.kernels.capsules import activation_gradient
+        from gammacaps.ops.kernels.images import descend
 
         v = self.network.forward(self.x, self.layer)  # B n D
         descend(self.x, self.network.backward(activation_gradient(v, self.chosen)), self.step, self.penalty)
@@ -55,12 +57,10 @@ def fast_steps(model: nn.Module, layer: int, batch: int, step: float, penalty: f
     weight = next(model.parameters())
     if not (has_kernels(model) and weight.is_cuda and weight.dtype == torch.float32) or plain_wanted():
         return None
-    for routed in model.routed:
-        shape = routed.get_parameter("weight").shape
-        reason = why_not_triton(weight.device, weight.dtype, shape, "capsule")
-        if reason is not None:
-            _say_once(reason)
-            return None
+    reason = why_no_kernels(model)
+    if reason is not None:
+        _say_once(reason)
+        return None
     # Only the signs of gradients count: convolutions in bfloat16 will do, as they do for an attack.
     return FastSteps(model, layer, batch, step, penalty, torch.bfloat16)
 

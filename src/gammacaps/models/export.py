@@ -21,7 +21,7 @@ TOLERANCE = 1e-4  # between the network's scores and those of its ONNX file, on 
 def export(model: Model, path: str | Path) -> None:
     """Writes the network, images (B, C, H, W) to scores (B, N), as `.onnx` or as `.pt2`, which torch.export.load reads.
 
-    Routing is written as the paper's formulas (`ops/reference.py`): code of our own can't leave with a graph.
+    Routing is written as the paper's formulas (`ops/routing/rules.py`): code of our own can't leave with a graph.
     """
     path = Path(path)
     if path.suffix not in ENDINGS:

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from gammacaps.models.gamma_capsules import GammaCapsNet
 from gammacaps.nn import Convolution, RoutedCapsules
-from gammacaps.ops.kernels import convolution, few, many, whole
-from gammacaps.ops.kernels.attack import squash_gradient
+from gammacaps.ops.convolution import kernels as convolution
+from gammacaps.ops.kernels.capsules import squash_gradient
+from gammacaps.ops.routing.backend import Wanted
+from gammacaps.ops.routing.kernels.layers import kernels_for
 
 
 class FrozenNetwork:
@@ -24,7 +26,7 @@ class FrozenNetwork:
         assert isinstance(first, Convolution)
         self.convolutions = (first, second)
         self.arranged = tuple(convolution.arrange(layer.weight.detach(), dtype) for layer in self.convolutions)
-        self.layers = [frozen_layer(layer, batch) for layer in model.routed if isinstance(layer, RoutedCapsules)]
+        self.layers = [FrozenLayer(layer, batch) for layer in model.routed if isinstance(layer, RoutedCapsules)]
 
     def refresh(self) -> None:
         """Arranges the model's present weights, in the same memory."""
@@ -69,73 +71,26 @@ class FrozenNetwork:
         return at_pixels.permute(0, 3, 1, 2).contiguous()  # as the images lie, which the kernels that move them rely on
 
 
-class WholeLayer:
-    """A layer so small that each sample is one program."""
-
-    def __init__(self, layer: RoutedCapsules) -> None:
-        self.layer = layer
-
-    def refresh(self) -> None:
-        """Nothing is arranged: the kernels read the weights as they are."""
-
-    def forward(self, poses: Tensor) -> Tensor:
-        self.poses, layer = poses, self.layer
-        return whole.forward(poses, layer.weight.detach(), layer.bias, layer.rule, layer.iterations, False)[0]
-
-    def backward(self, grad: Tensor) -> Tensor:
-        layer = self.layer
-        return whole.backward(grad, None, self.poses, layer.weight.detach(), layer.bias, layer.rule, layer.iterations)
-
-
-class FewLayer:
-    """A layer whose upper capsules fit in a tile."""
+class FrozenLayer:
+    """A routed layer for batches of one size: the kernels that are for it, with weights arranged once."""
 
     def __init__(self, layer: RoutedCapsules, batch: int) -> None:
-        self.layer = layer
-        self.kernels = few.Layer(batch, layer.weight.shape, layer.rule, layer.weight.device)
-        self.arranged = self.kernels.arrange_weight(layer.weight.detach())
+        self.layer, weight = layer, layer.weight.detach()
+        self.kernels = kernels_for(batch, weight.shape, layer.settings(), weight.device, learning=False)
+        self.arranged = self.kernels.arrange(weight)
 
     def refresh(self) -> None:
-        self.kernels.arrange_weight(self.layer.weight.detach(), self.arranged)
+        """Arranges the layer's present weights, in the same memory."""
+        self.arranged = self.kernels.arrange(self.layer.weight.detach(), self.arranged)
 
-    def forward(self, poses: Tensor) -> Tensor:
-        v, self.kept = self.kernels.forward(poses, self.arranged, self.layer.bias, self.layer.iterations, True)
+    def forward(self, poses: Float[Tensor, "B I d"]) -> Float[Tensor, "B J D"]:
+        self.inputs = (poses, self.arranged, self.layer.bias)
+        v, _, self.kept = self.kernels.forward(*self.inputs, couplings=False, keep=True)
         return v
 
-    def backward(self, grad: Tensor) -> Tensor:
-        kept = self.kept
-        slopes = kept.distances if self.layer.rule == "sda" else None  # no longer needed once a slope is known
-        found = self.kernels.backward(kept, grad, None, True, False, slopes)[0]
-        assert found is not None
-        return found
-
-
-class ManyLayer:
-    """A layer with any number of upper capsules."""
-
-    def __init__(self, layer: RoutedCapsules) -> None:
-        self.layer = layer
-
-    def refresh(self) -> None:
-        """Nothing is arranged."""
-
-    def forward(self, poses: Tensor) -> Tensor:
-        layer, self.poses = self.layer, poses
-        v, _, self.sums = many.forward(poses, layer.weight.detach(), layer.bias, layer.rule, layer.iterations, False)
-        return v
-
-    def backward(self, grad: Tensor) -> Tensor:
-        layer = self.layer
-        found = many.backward(
-            grad, None, self.poses, layer.weight.detach(), self.sums, layer.rule, layer.iterations, True, False
-        )[0]
-        assert found is not None
-        return found
-
-
-def frozen_layer(layer: RoutedCapsules, batch: int) -> WholeLayer | FewLayer | ManyLayer:
-    """A routed layer with frozen weights."""
-    I, J, d, D = layer.weight.shape
-    if whole.fits(I, J, d, D):
-        return WholeLayer(layer)
-    return FewLayer(layer, batch) if few.fits(J, d, D) else ManyLayer(layer)
+    def backward(self, grad: Float[Tensor, "B J D"]) -> Float[Tensor, "B I d"]:
+        """The gradient of the poses from the gradient at what `forward` gave, once for each `forward`."""
+        wanted = Wanted(poses=True, weight=False, bias=False)
+        gradient = self.kernels.backward(self.inputs, self.kept, grad, None, wanted, once=True)[0]
+        assert gradient is not None
+        return gradient

@@ -11,7 +11,7 @@ from gammacaps.models.checks import check_counts, check_input
 from gammacaps.models.parse import Parse
 from gammacaps.models.protocol import require_decoder
 from gammacaps.models.routed import RoutedNetwork
-from gammacaps.names import EncoderName, RoutingRule, ScaleOver
+from gammacaps.names import EncoderName, ScaleOver
 from gammacaps.nn import Convolution, Decoder, PrimaryCapsules, ResidualEncoder, RoutedCapsules, layers_of
 from gammacaps.nn.vector import PAPER_STD
 from gammacaps.ops import length
@@ -37,7 +37,7 @@ class GammaCapsConfig:
     hidden: tuple[int, ...] = (32,)  # capsules in each hidden routed layer
     hidden_size: int = 8
     class_size: int = 16
-    routing: RoutingRule = "sda"
+    routing: str = "sda"
     iterations: int = 3
     scale_over: ScaleOver = "capsule"
     routing_bias: bool = True

@@ -125,7 +125,7 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
         values = tuple(value) if isinstance(value, list | tuple) else None
         if values is not None and (kinds[-1] is ... or len(values) == len(kinds)):
             return tuple(_checked(name, v, int) for v in values)
-    elif kind in (int, bool):
+    elif kind in (int, bool, str):
         if type(value) is kind:
             return value
     elif value in get_args(kind):
@@ -133,8 +133,8 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
     if get_origin(kind) is tuple:
         many = "" if get_args(kind)[-1] is ... else f"{len(get_args(kind))} "
         expected = f"a list of {many}whole numbers, such as [32]" if not many else f"a list of {many}whole numbers"
-    elif kind in (int, bool):
-        expected = "a whole number" if kind is int else "true or false"
+    elif kind in (int, bool, str):
+        expected = {int: "a whole number", bool: "true or false", str: "a name"}[kind]
     else:
         expected = "one of " + ", ".join(map(repr, get_args(kind)))
     raise InputError(f"{name} must be {expected}, not {value!r}.")

@@ -7,9 +7,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gammacaps.errors import InputError
-from gammacaps.names import RoutingRule, ScaleOver
-from gammacaps.ops import Routed, route, squash
+from gammacaps.names import ScaleOver
+from gammacaps.ops import Routed, route, rule_named, squash
 from gammacaps.ops.convolution import convolve
+from gammacaps.ops.routing.backend import Settings
+from gammacaps.ops.routing.choice import why_not_triton
 
 PAPER_STD = 0.1  # of the routing weights at the start
 
@@ -78,13 +80,13 @@ class RoutedCapsules(nn.Module):
         lower_size: int,
         upper_size: int,
         *,
-        rule: RoutingRule = "sda",
+        rule: str = "sda",
         iterations: int = 3,
         scale_over: ScaleOver = "capsule",
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.rule: RoutingRule = rule
+        self.rule = rule_named(rule).name
         self.iterations = iterations
         self.scale_over: ScaleOver = scale_over
         # I J d D, in memory I d J D: one capsule's votes for all parents are then one matrix product.
@@ -104,6 +106,10 @@ class RoutedCapsules(nn.Module):
         I, J, _, D = self.weight.shape
         self.start(min(1, J / math.sqrt(I)) / math.sqrt(D))
 
+    def settings(self) -> Settings:
+        """How it routes, as the backends of `route` take it."""
+        return Settings(rule_named(self.rule), self.iterations, self.scale_over)
+
     def forward(self, poses: Float[Tensor, "B I d"], couplings: bool = False) -> Routed:
         return route(
             poses,
@@ -114,3 +120,13 @@ class RoutedCapsules(nn.Module):
             scale_over=self.scale_over,
             couplings=couplings,
         )
+
+
+def why_no_kernels(network: nn.Module) -> str | None:
+    """Why the Triton kernels can't route the capsules of a network where it lies; None where they can."""
+    for layer in network.modules():
+        if isinstance(layer, RoutedCapsules):
+            reason = why_not_triton(layer.settings(), layer.weight.dtype, layer.weight)
+            if reason is not None:
+                return reason
+    return None

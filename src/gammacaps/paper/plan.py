@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gammacaps.errors import InputError, check_choice
-from gammacaps.names import RoutingRule
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
 from gammacaps.runs.train_config import TrainConfig
@@ -143,7 +142,7 @@ def _planned(options: ReproduceConfig, data: str, rule: str, kind: str, seed: in
     if options.quick:
         fields = {**fields, **QUICK, **QUICK_RATE}
         fields |= QUICK_EM if rule == "em" else {"preset": "cnn"} if rule == "cnn" else {}
-    routing: RoutingRule = "rba" if rule == "rba" else "sda"
+    routing = "rba" if rule == "rba" else "sda"
     where: dict[str, Any] = {"data": data, "data_dir": options.data_dir, "device": options.device}
     config = TrainConfig(robust=robust, routing=routing, seed=seed, steps=steps, **where, **fields)
     name = name_of(data, rule, kind, seed)

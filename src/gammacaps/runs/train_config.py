@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from gammacaps.errors import InputError, check_choice
 from gammacaps.files import check_plain, parse_json
-from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, RoutingRule, Schedule
+from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, Schedule
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 
 
@@ -26,8 +26,9 @@ class TrainConfig:
     preset: PresetName = "small"
     """Network: the paper's, a small one for a CPU, a residual one for larger images, matrix capsules with EM routing, a
     plain CNN."""
-    routing: RoutingRule = "sda"
-    """Routing rule of the paper, small and residual presets."""
+    routing: str = "sda"
+    """Routing rule of the paper, small and residual presets: sda, rba, or one that a module adds which the environment
+    names in GAMMACAPS_PLUGINS."""
     model: tuple[str, ...] = ()
     """Further changes to the preset as NAME=VALUE, such as hidden=[64] iterations=2."""
     standardize: bool = False

@@ -2,11 +2,10 @@
 
 from typing import Any
 
+from gammacaps.ops import rule_named, rule_names
 from gammacaps.report.collect import Collected
 from gammacaps.report.content import Fact
 from gammacaps.report.fill.figures import WORST, attack_name, checks, under_attack
-
-ROUTING = {"SDA": "scaled-distance agreement", "RBA": "routing by agreement", "EM": "expectation maximisation"}
 
 
 def title(found: Collected) -> str:
@@ -93,8 +92,9 @@ def facts(found: Collected) -> tuple[Fact, ...]:
         above = f"{found.totals['class']} of classes"
         shown.append(Fact("Capsules", f"{hidden} hidden, {above}" if hidden else above))
     if model.routing is not None:
-        rule = model.routing.upper()
-        shown.append(Fact("Routing", rule, f"{ROUTING[rule]}, {model.iterations} iterations"))
+        titles = {"em": "expectation maximisation", **{name: rule_named(name).title for name in rule_names()}}
+        in_words = titles.get(model.routing, "a rule of its own")
+        shown.append(Fact("Routing", model.routing.upper(), f"{in_words}, {model.iterations} iterations"))
     shown.append(Fact("Data", found.test.name, f"{len(found.test.labels):,} test images"))
     count = found.about.data.train_images
     if count:

@@ -5,7 +5,16 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from gammacaps.ops.kernels.votes import TINY, couple, distance_gradient, dot, shorten, softmax_gradient, times
+from gammacaps.ops.kernels.squash import squash_factor, squash_gradient_factors
+from gammacaps.ops.routing.kernels.votes import (
+    couple,
+    distance_gradient,
+    dot,
+    shorten,
+    shorten_gradient,
+    softmax_gradient,
+    times,
+)
 
 
 @triton.jit
@@ -59,7 +68,7 @@ def gather(
     """One iteration's sums of coupled votes over some lower capsules for G x R samples: partial (T, Bp, Dh, Jp, 4)."""
     b = tl.program_id(0) * (G * R) + R * tl.arange(0, G)[:, None] + tl.arange(0, R)[None, :]
     place = at_senders(b) * (Dh * Jp * 4) + vectors_of(Jp, Dh)
-    found = tl.zeros((Jp, G, R, Dh, 4), tl.float32)
+    summed = tl.zeros((Jp, G, R, Dh, 4), tl.float32)
     if not FIRST:
         v = tl.load(pull + place)
     start = tl.program_id(1) * children
@@ -67,18 +76,18 @@ def gather(
         i = start + n + tl.zeros((G, 1), tl.int32)
         u, _ = votes_of_samples(poses, lengths, weight, i, b, Bp, SDA, d, G, R, Jp, Dh)
         if FIRST:
-            found += u
+            summed += u
         else:
             c, distance = couple(u, v, J, scale, SDA)
-            found += times(u, c)
+            summed += times(u, c)
             if KEEP:
                 links = links_of(i, b, Bp, one, Jp)
                 tl.store(couplings + links, c)
                 if SDA:
                     tl.store(distances + links, distance)
     if FIRST:
-        found *= 1.0 / J
-    tl.store(partial + tl.program_id(1) * Bp * (Dh * Jp * 4) + place, found)
+        summed *= 1.0 / J
+    tl.store(partial + tl.program_id(1) * Bp * (Dh * Jp * 4) + place, summed)
 
 
 @triton.jit(do_not_specialize=["one"])
@@ -96,7 +105,7 @@ def gather_gradient(
     b = tl.program_id(0) * (G * R) + R * tl.arange(0, G)[:, None] + tl.arange(0, R)[None, :]
     place = at_senders(b) * (Dh * Jp * 4) + vectors_of(Jp, Dh)
     v, gs = tl.load(pull + place), tl.load(grads + place)
-    found = tl.zeros((Jp, G, R, Dh, 4), tl.float32)
+    summed = tl.zeros((Jp, G, R, Dh, 4), tl.float32)
     start = tl.program_id(1) * children
     for n in range(tl.minimum(children, I - start)):
         i = start + n + tl.zeros((G, 1), tl.int32)
@@ -111,11 +120,11 @@ def gather_gradient(
         slope = softmax_gradient(c, grad)
         if SDA:
             slope = distance_gradient(tl.load(distances + links), slope, J, scale)
-            found += times(v - u, slope)
+            summed += times(v - u, slope)
         else:
-            found += times(u, slope)
+            summed += times(u, slope)
         tl.store(slopes + links, slope)
-    tl.store(partial + tl.program_id(1) * Bp * (Dh * Jp * 4) + place, found)
+    tl.store(partial + tl.program_id(1) * Bp * (Dh * Jp * 4) + place, summed)
 
 
 @triton.jit(do_not_specialize=["one"])
@@ -159,15 +168,13 @@ def spread_gradient(
             else:
                 grad_u += times(v, slope)
         if SDA:
-            # Where a vote was shortened, its length is the capsule's: what points along it moves the capsule.
-            along = tl.where(ratio < 1, dot(grad_u, u) / tl.maximum(most * most, TINY * TINY), 0.0)  # J G 1
-            grad_u = times(grad_u - times(u, along), ratio)
+            grad_u, along = shorten_gradient(grad_u, u, ratio, most * most)
         if POSES:
-            found = dot(w, grad_u)  # J G d
+            at_pose = dot(w, grad_u)  # J G d
             if SDA:
-                found += tl.sum(tl.sum(p, axis=4), axis=3) * along
+                at_pose += tl.sum(tl.sum(p, axis=4), axis=3) * along
             entry = tl.arange(0, dp)[None, :]
-            tl.store(grad_poses + (b * I + child) * d + entry, tl.sum(found, axis=0), mask=(child < I) & (entry < d))
+            tl.store(grad_poses + (b * I + child) * d + entry, tl.sum(at_pose, axis=0), mask=(child < I) & (entry < d))
         if WEIGHT:
             learned += p * grad_u
     if WEIGHT:
@@ -190,12 +197,12 @@ def parents_of(j, J: tl.constexpr, D: tl.constexpr, Jp: tl.constexpr, Dh: tl.con
 @no_type_check
 def total(partial, place, b, T, Bp, ROWS: tl.constexpr, Jt: tl.constexpr, Jp: tl.constexpr, Dh: tl.constexpr):
     """The sum of sample b's partial sums, [Jt, D]."""
-    found = tl.zeros((ROWS, Jt, 4 * Dh), tl.float32)
+    summed = tl.zeros((ROWS, Jt, 4 * Dh), tl.float32)
     part = tl.arange(0, ROWS)[:, None, None]
     for t in range(0, T, ROWS):
         at = ((t + part).to(tl.int64) * Bp + b) * (Dh * Jp * 4) + place[None]
-        found += tl.load(partial + at, mask=t + part < T, other=0.0)
-    return tl.sum(found, axis=0)
+        summed += tl.load(partial + at, mask=t + part < T, other=0.0)
+    return tl.sum(summed, axis=0)
 
 
 @triton.jit
@@ -212,8 +219,7 @@ def add_up(
     s = total(partial, place, b, T, Bp, ROWS, Jt, Jp, Dh)
     if BIAS:
         s += tl.load(bias + plain, mask=inside, other=0.0).to(tl.float32)
-    square = tl.sum(s * s, axis=1, keep_dims=True)
-    v = s * (tl.sqrt(square) / (1 + square))
+    v = s * squash_factor(tl.sum(s * s, axis=1, keep_dims=True))
     at = b * (Dh * Jp * 4) + place
     tl.store(sums + at, s)
     if LAST:
@@ -244,11 +250,9 @@ def add_up_gradient(
             grad += tl.load(so_far + at)
             tl.store(so_far + at, grad)
     s = tl.load(sums + at)
-    square = tl.sum(s * s, axis=1, keep_dims=True)
-    norm = tl.sqrt(square)
-    along = tl.sum(s * grad, axis=1, keep_dims=True) / tl.maximum(norm, TINY)
-    below = 1 + square
-    tl.store(grads + at, grad * (norm / below) + s * (along * (1 - square) / (below * below)))
+    square, product = tl.sum(s * s, axis=1, keep_dims=True), tl.sum(s * grad, axis=1, keep_dims=True)
+    by_grad, by_s = squash_gradient_factors(square, product)
+    tl.store(grads + at, grad * by_grad + s * by_s)
 
 
 @triton.jit

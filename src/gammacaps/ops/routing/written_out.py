@@ -1,6 +1,6 @@
 """Routing with its gradient written out: the plain backend, on any device.
 
-Autograd over `reference.py` keeps and re-reads the votes many times. Written out, the whole gradient with
+Autograd over the formulas of `rules.py` keeps and re-reads the votes many times. Written out, the whole gradient with
 respect to the votes u_ij is one weighted sum over the iterations k,
 
     sum_k c^k_ij gs^k_j  +  sum_k a^k_ij (u_ij - v^k_j)        (SDA; for RBA the second term is G^k_ij v^k_j)
@@ -13,7 +13,7 @@ product, and all else runs along I, however short a vote is.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,18 +21,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from gammacaps.ops import reference
-from gammacaps.ops.reference import TINY, length, scale, squash
-from gammacaps.ops.transforms import transformed
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What is fixed about a routing: "sda" or "rba", iterations, and what SDA's mean distance runs over."""
-
-    name: str
-    iterations: int
-    scale_over: str
+from gammacaps.ops.routing.backend import Gradients, Settings, Wanted
+from gammacaps.ops.routing.rules import is_sda, scale
+from gammacaps.ops.vectors import TINY, length, squash, squash_gradient
 
 
 def transposed(matrix: Float[Tensor, "n m"]) -> Float[Tensor, "m n"]:
@@ -60,27 +51,19 @@ def over_children(c: Float[Tensor, "B J I"], u: Float[Tensor, "B J D I"]) -> Flo
     return (c.unsqueeze(2) @ u.transpose(2, 3)).squeeze(2)
 
 
-def usual_distance(distance: Float[Tensor, "B J I"], rule: Rule) -> Tensor:
+def usual_distance(distance: Float[Tensor, "B J I"], scale_over: str) -> Tensor:
     """d_o: the mean over the parents of each lower capsule (the paper), or over the whole batch."""
-    mean = distance.mean(dim=1, keepdim=True) if rule.scale_over == "capsule" else distance.mean()
+    mean = distance.mean(dim=1, keepdim=True) if scale_over == "capsule" else distance.mean()
     return mean.clamp_min(TINY)
 
 
-def squash_gradient(s: Float[Tensor, "B J D"], grad: Float[Tensor, "B J D"]) -> Float[Tensor, "B J D"]:
-    """The gradient at s of squash(s) = s n / (1 + n^2), n = |s|."""
-    norm = length(s).unsqueeze(-1)
-    along = (s * grad).sum(-1, keepdim=True) / norm.clamp_min(TINY)
-    denominator = 1 + norm * norm
-    return grad * (norm / denominator) + s * (along * (1 - norm * norm) / (denominator * denominator))
-
-
 def distance_gradient(
-    distance: Float[Tensor, "B J I"], grad_b: Float[Tensor, "B J I"], rule: Rule
+    distance: Float[Tensor, "B J I"], grad_b: Float[Tensor, "B J I"], scale_over: str
 ) -> Float[Tensor, "B J I"]:
     """The gradient at the distances of b = scale * distance / usual_distance, divided by the distance."""
-    usual = usual_distance(distance, rule)
+    usual = usual_distance(distance, scale_over)
     weighted = grad_b * distance
-    mean = weighted.mean(dim=1, keepdim=True) if rule.scale_over == "capsule" else weighted.mean()
+    mean = weighted.mean(dim=1, keepdim=True) if scale_over == "capsule" else weighted.mean()
     # Where the mean was raised to TINY it is a constant, and so has no gradient.
     mean = mean / usual * (usual > TINY)
     # Nearer than this, the direction from parent to vote is rounding error, and dividing would magnify it. A quotient
@@ -90,18 +73,26 @@ def distance_gradient(
     return weighted.addcmul_(distance, mean, value=-1).div_(square)
 
 
-class Routing(torch.autograd.Function):
-    """poses (B I d), weight (I J d D), bias (J D) or None -> poses (B J D), couplings (B J I)."""
+class WrittenOut:
+    """Routing by SDA or RBA, on any device and in any precision from float32 on."""
 
-    @staticmethod
-    def forward(ctx: Any, poses: Tensor, weight: Tensor, bias: Tensor | None, rule: Rule) -> tuple[Tensor, Tensor]:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.sda = is_sda(settings.rule.name)
+
+    def arrange(self, weight: Tensor, out: Tensor | None = None) -> Tensor:
+        """I d J D: a view of weights stored as `RoutedCapsules` stores them."""
+        return weight.transpose(1, 2).contiguous()
+
+    def forward(
+        self, poses: Tensor, weight: Tensor, bias: Tensor | None, *, couplings: bool, keep: bool
+    ) -> tuple[Tensor, Tensor, Sequence[Tensor | None]]:
         B, I, _ = poses.shape
-        _, J, d, D = weight.shape
-        rows = weight.transpose(1, 2).reshape(I, d, J * D)  # a view of weights stored as `RoutedCapsules` stores them
-        raw = torch.bmm(poses.transpose(0, 1), rows)  # I B JD
+        _, _, J, D = weight.shape
+        raw = torch.bmm(poses.transpose(0, 1), weight.flatten(2))  # I B JD
         u = transposed(raw.view(I, -1)).view(B, J, D, I)
         most = ratio = None
-        if rule.name == "sda":
+        if self.sda:
             # Clamped twice, so that a zero vote of a zero pose has the ratio 1. By no maximum(size, most): compiled for
             # a GPU x / x may be just under 1, and the gradient asks which votes were shortened.
             tiny = torch.finfo(u.dtype).tiny
@@ -111,34 +102,32 @@ class Routing(torch.autograd.Function):
 
         c = u.new_full((B, J, I), 1 / J)
         b = u.new_zeros(()).expand(B, J, I)
-        couplings, sums, distance = [c], [], []
-        for k in range(rule.iterations):
+        coupled, sums, distance = [c], [], []
+        for k in range(self.settings.iterations):
             s = over_children(c, u)  # B J D
             sums.append(s if bias is None else s + bias)
             v = squash(sums[-1])  # B J D
-            if k == rule.iterations - 1:
+            if k == self.settings.iterations - 1:
                 break
-            if ratio is not None:
+            if self.sda:
                 distance.append(distances(u, v.unsqueeze(3)))  # B J I
-                b = distance[-1] * (scale(J) / usual_distance(distance[-1], rule))
+                b = distance[-1] * (scale(J) / usual_distance(distance[-1], self.settings.scale_over))
             else:
                 b = b + (v.unsqueeze(2) @ u).squeeze(2)
             c = b.softmax(dim=1)
-            couplings.append(c)
+            coupled.append(c)
+        return v, c.transpose(1, 2), (u, most, ratio, *coupled, *sums, *distance)
 
-        ctx.rule = rule
-        ctx.save_for_backward(poses, weight, bias, rows, u, most, ratio, *couplings, *sums, *distance)
-        ctx.set_materialize_grads(False)
-        return v, c
-
-    @staticmethod
     def backward(
-        ctx: Any, grad_v: Tensor | None, grad_c: Tensor | None
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        rule, r = ctx.rule, ctx.rule.iterations
-        poses, weight, bias, rows, u, most, ratio, *kept = ctx.saved_tensors
-        if torch.is_grad_enabled() or transformed(grad_v, grad_c):
-            return *differentiable_gradient(poses, weight, bias, rule, grad_v, grad_c), None
+        self,
+        inputs: tuple[Tensor, Tensor, Tensor | None],
+        kept: Sequence[Any],
+        grad_v: Tensor | None,
+        grad_c: Tensor | None,
+        wanted: Wanted,
+    ) -> Gradients:
+        (poses, weight, _), r = inputs, self.settings.iterations  # B I d, I d J D
+        u, most, ratio, *kept = kept
         couplings, sums, distance = kept[:r], kept[r : 2 * r], kept[2 * r :]
         B, J, D, I = u.shape
 
@@ -165,11 +154,11 @@ class Routing(torch.autograd.Function):
             if k == 0:
                 break
             if grad_c is not None:
-                grad, grad_c = grad + grad_c, None
+                grad, grad_c = grad + grad_c.transpose(1, 2), None
             weighted = c * grad
             grad = torch.addcmul(weighted, c, weighted.sum(dim=1, keepdim=True), value=-1)  # at the logits b
             if ratio is not None:
-                a = distance_gradient(distance[k - 1], grad, rule)
+                a = distance_gradient(distance[k - 1], grad, self.settings.scale_over)
                 own = own + a
                 radial.addcmul_(a, by_v[0])
                 torch.mul(a, ratio, out=factors[:, :, 2 * k - 1])
@@ -188,28 +177,8 @@ class Routing(torch.autograd.Function):
             grad_u.addcmul_(u, (own - along).mul_(ratio).unsqueeze(2))
         grad_rows = transposed(grad_u.view(-1, I)).view(I, B, J * D)
         grad_weight = None
-        if ctx.needs_input_grad[1]:
+        if wanted.weight:
             grad_weight = torch.bmm(poses.permute(1, 2, 0), grad_rows).view(I, -1, J, D).transpose(1, 2)
-        if ctx.needs_input_grad[0]:
-            grad_poses += torch.bmm(grad_rows, rows.transpose(1, 2)).transpose(0, 1)
-        return grad_poses, grad_weight, grad_bias.sum(0) if bias is not None else None, None
-
-
-def differentiable_gradient(
-    poses: Tensor, weight: Tensor, bias: Tensor | None, rule: Rule, grad_v: Tensor | None, grad_c: Tensor | None
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """The same gradient through autograd over the reference: for whoever asks for a gradient of the gradient, for its
-    forward-mode tangent, or for the gradients of many at once (torch.vmap of a backward pass).
-    """
-    with torch.enable_grad():
-        if rule.name == "sda":
-            v, c = reference.sda(poses, weight, bias, rule.iterations, rule.scale_over)
-        else:
-            v, c = reference.rba(poses, weight, bias, rule.iterations)
-    pairs = [(out, grad) for out, grad in ((v, grad_v), (c.transpose(1, 2), grad_c)) if grad is not None]
-    outs, grads = [out for out, _ in pairs], [grad for _, grad in pairs]
-    wanted = [t for t in (poses, weight, bias) if t is not None and t.requires_grad]
-    again = torch.is_grad_enabled()
-    found = iter(torch.autograd.grad(outs, wanted, grads, create_graph=again, allow_unused=True))
-    by_input = [next(found) if t is not None and t.requires_grad else None for t in (poses, weight, bias)]
-    return by_input[0], by_input[1], by_input[2]
+        if wanted.poses:
+            grad_poses += torch.bmm(grad_rows, weight.flatten(2).transpose(1, 2)).transpose(0, 1)
+        return grad_poses, grad_weight, grad_bias.sum(0) if wanted.bias else None

@@ -5,6 +5,10 @@ and the D entries in fours. Triton gives a thread the 16 bytes of the last axis,
 first axis on. So the lanes of a warp are the upper capsules of one sender, the warps are the G groups of senders, and a
 thread holds all entries of the votes of R senders. Sums over entries then need no exchange, and sums over upper
 capsules none between warps. Axes are filled up to powers of two with zeros.
+
+That is so for `whole` and `few`. The tiles of `many` have other axes, and hold some of a row of parents alone: its
+couplings are a kernel of their own over whole rows, and it takes roots and quotients where these functions take their
+quick approximations. So it shares the constants here, and has functions of its own for what it does otherwise.
 """
 
 from typing import no_type_check
@@ -12,9 +16,10 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-TINY = tl.constexpr(1e-12)
+from gammacaps.ops.kernels.squash import TINY, squash_factor, squash_gradient_factors
+
 SMALLEST = tl.constexpr(1e-30)  # squares below it count as this where their root is divided by
-NEAR = tl.constexpr(100 * 2.0**-23)  # as in `adjoint.py`: nearer, the direction to a vote is rounding error
+NEAR = tl.constexpr(100 * 2.0**-23)  # as in `written_out.py`: nearer, the direction to a vote is rounding error
 LOG2_E = tl.constexpr(1.4426950408889634)
 
 
@@ -50,6 +55,33 @@ def shorten(raw, most, SDA: tl.constexpr):
         ratio = tl.where(square > most * most, most * tl.rsqrt(tl.maximum(square, SMALLEST)), 1.0)
         return times(raw, ratio), ratio
     return raw, tl.full((raw.shape[0], raw.shape[1], raw.shape[2]), 1.0, tl.float32)
+
+
+@triton.jit
+@no_type_check
+def shorten_gradient(grad_u, u, ratio, square):
+    """The gradient at votes before they were shortened, and how much of it lengthens each sender [J, G, R].
+
+    Where a vote was shortened, its length is its sender's, whose square is `square` [1, G, R]: what points along it
+    moves the sender.
+    """
+    along = tl.where(ratio < 1, dot(grad_u, u) / tl.maximum(square, TINY * TINY), 0.0)
+    return times(grad_u - times(u, along), ratio), along
+
+
+@triton.jit
+@no_type_check
+def squash(s):
+    """s n / (1 + n^2), n = |s|, for vectors [J, G, R, Dh, 4]."""
+    return times(s, squash_factor(dot(s, s)))
+
+
+@triton.jit
+@no_type_check
+def squash_gradient(s, grad):
+    """The gradient at s from that at squash(s)."""
+    by_grad, by_s = squash_gradient_factors(dot(s, s), dot(s, grad))
+    return times(grad, by_grad) + times(s, by_s)
 
 
 @triton.jit

@@ -16,7 +16,8 @@ from jaxtyping import Int
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from gammacaps.ops.kernels.convolution.weights import LINE, Arranged, precision
+from gammacaps.ops.convolution.kernels.weights import LINE, Arranged, precision
+from gammacaps.ops.kernels.squash import squash_factor
 
 LEAST_STEPS = 8  # a program's share of a forward pass is at least so many blocks, or writing sums costs more
 SHARED = 200 * 1024  # bytes of shared memory for a tile's blocks in flight, of the 227 KiB there are
@@ -235,7 +236,7 @@ def finish_kernel(
     if SIZE > 0:
         groups = tl.reshape(sums, (BR, BN // SIZE, SIZE))
         square = tl.sum(groups * groups, 2)
-        groups = groups * (tl.sqrt(square) / (1.0 + square))[:, :, None]
+        groups = groups * squash_factor(square)[:, :, None]
         tl.store(squashed + where, tl.reshape(groups, (BR, BN)), mask=there)
 
 

@@ -2,16 +2,10 @@
 
 from typing import no_type_check
 
-import torch
 import triton
 import triton.language as tl
 
-from gammacaps.ops import reference
-
-_TINY = tl.constexpr(reference.TINY)
-# Nearer than this, the direction from parent to vote is rounding error (see `adjoint.distance_gradient`).
-_NEAR = tl.constexpr(100 * torch.finfo(torch.float32).eps)
-
+from gammacaps.ops.routing.kernels.votes import NEAR, TINY
 
 # Tiles have five axes: JT parents, P samples, N lower capsules, Q entries of the lower and DP of the upper capsules
 # (D filled up to a power of two). Triton gives a thread 16 bytes of the last axis, hands out lanes and warps over the
@@ -72,7 +66,7 @@ def _vote(
     ratio = tl.full([1, 1, 1, 1, 1], 1, tl.float32)
     if SDA:
         size = tl.sqrt(tl.sum(vote * vote, axis=4, keep_dims=True))  # JT P N 1 1
-        ratio = tl.where(size > longest, longest / tl.maximum(size, _TINY), 1.0)
+        ratio = tl.where(size > longest, longest / tl.maximum(size, TINY), 1.0)
         vote = vote * ratio
     return vote, longest, ratio
 
@@ -142,7 +136,7 @@ def _gather_kernel(
 @no_type_check
 def _softmax(number, inside, J, SCALE: tl.constexpr, SDA: tl.constexpr):
     """Couplings over one row of parents from its distances (SDA) or agreements (RBA), and the mean distance."""
-    usual = tl.maximum(tl.sum(tl.where(inside, number, 0.0), axis=0) / J, _TINY)
+    usual = tl.maximum(tl.sum(tl.where(inside, number, 0.0), axis=0) / J, TINY)
     if SDA:
         # The least distance is at most the mean, so the largest exponent is at least SCALE: no maximum is needed.
         power = tl.where(inside, tl.exp(number / usual * SCALE), 0.0)
@@ -184,9 +178,9 @@ def _uncouple_kernel(
     slope = c * (slope - tl.sum(c * slope, axis=0))
     if SDA:
         # Where the mean was raised to TINY it is a constant, and so has no gradient.
-        mean = tl.where(usual > _TINY, tl.sum(slope * (number / usual), axis=0) / J, 0.0)
+        mean = tl.where(usual > TINY, tl.sum(slope * (number / usual), axis=0) / J, 0.0)
         slope = (slope - mean) * (SCALE / usual)
-        slope = tl.where(number > _NEAR, slope / tl.maximum(number, _NEAR), 0.0)
+        slope = tl.where(number > NEAR, slope / tl.maximum(number, NEAR), 0.0)
     tl.store(links + at, c, mask=inside)
     tl.store(slopes + at, slope, mask=inside)
 
@@ -208,7 +202,7 @@ def _vote_gradient(
     along = tl.zeros([1, 1, 1, 1, 1], tl.float32)
     if SDA:
         # Where a vote was shortened, its length is the capsule's: what points along it moves the capsule.
-        longest = tl.maximum(longest, _TINY)
+        longest = tl.maximum(longest, TINY)
         along = tl.where(ratio < 1, tl.sum(total * u, axis=4, keep_dims=True) / longest, 0.0)  # JT P N 1 1
         total = ratio * (total - u * (along / longest))
     return total, along
@@ -259,7 +253,7 @@ def _poses_gradient_kernel(
     result = tl.sum(tl.sum(gathered, axis=4), axis=0)  # P N Q
     if SDA:
         pose = tl.load(poses + (i * d + q) * padded + b, mask=inside, other=0)
-        longest = tl.maximum(tl.load(most + i * padded + b, mask=n < left, other=0), _TINY)  # P N 1
+        longest = tl.maximum(tl.load(most + i * padded + b, mask=n < left, other=0), TINY)  # P N 1
         result += pose * (tl.sum(tl.sum(lengthened, axis=4), axis=0) / longest)
     tl.store(out + (i * d + q) * padded + b, result, mask=inside)
 

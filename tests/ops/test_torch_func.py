@@ -33,8 +33,8 @@ def test_forward_and_reverse_mode_agree_on_the_routing(rule, scale_over):
         return torch.cat((v.flatten(), c.flatten()))
 
     right = jacobian(both, inputs)
-    for found in (jacfwd(both, (0, 1, 2))(*inputs), jacrev(both, (0, 1, 2))(*inputs)):
-        for ours, plain in zip(found, right, strict=True):
+    for results in (jacfwd(both, (0, 1, 2))(*inputs), jacrev(both, (0, 1, 2))(*inputs)):
+        for ours, plain in zip(results, right, strict=True):
             torch.testing.assert_close(ours, plain, rtol=1e-9, atol=1e-10)
 
 
@@ -57,11 +57,11 @@ def test_many_gradients_at_once_are_those_one_by_one(backend):
     """As torch.autograd.functional.jacobian(..., vectorize=True) asks for them."""
     inputs = [t.to(DEVICE).requires_grad_() for t in example(torch.float32)]
     given = torch.randn(3, 2, 4, 6, device=DEVICE)
-    found = torch.autograd.grad(route(*inputs, backend=backend).poses, inputs, given, is_grads_batched=True)
+    results = torch.autograd.grad(route(*inputs, backend=backend).poses, inputs, given, is_grads_batched=True)
     plain = route(*inputs, backend="torch").poses
     for k in range(3):
         right = torch.autograd.grad(plain, inputs, given[k], retain_graph=True)
-        for ours, one in zip(found, right, strict=True):
+        for ours, one in zip(results, right, strict=True):
             torch.testing.assert_close(ours[k], one, rtol=1e-3, atol=1e-5)
 
 
@@ -86,17 +86,17 @@ def test_zero_vectors_have_tangents_of_zero():
 def test_half_precision_and_autocast_are_as_without_a_transform():
     poses, weight, bias = example(torch.bfloat16)
     with torch.autocast("cpu"):
-        found = vmap(lambda p: route(p[None], weight, bias).poses[0])(poses)
+        results = vmap(lambda p: route(p[None], weight, bias).poses[0])(poses)
         right = route(poses, weight, bias).poses
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found, right)
+    assert results.dtype == torch.bfloat16
+    torch.testing.assert_close(results, right)
 
 
 def test_a_convolution_s_tangent_and_its_gradients_image_by_image():
     images, weight, bias = torch.rand(3, 2, 9, 8).double(), torch.randn(4, 2, 3, 3).double(), torch.randn(4).double()
     right = jacobian(lambda w: convolve(images, w, bias, 2).sum((1, 2, 3)), weight)
-    found = vmap(jacrev(lambda w, x: convolve(x[None], w, bias, 2).sum()), (None, 0))(weight, images)
-    torch.testing.assert_close(found, right)
+    results = vmap(jacrev(lambda w, x: convolve(x[None], w, bias, 2).sum()), (None, 0))(weight, images)
+    torch.testing.assert_close(results, right)
     torch.testing.assert_close(jacfwd(lambda w: convolve(images, w, bias, 2).sum((1, 2, 3)))(weight), right)
 
 

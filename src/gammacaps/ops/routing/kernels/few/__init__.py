@@ -20,7 +20,7 @@ import torch
 import triton
 from torch import Tensor
 
-from gammacaps.ops.kernels.few.kernels import (
+from gammacaps.ops.routing.kernels.few.kernels import (
     add_up,
     add_up_gradient,
     arrange_poses_kernel,
@@ -29,7 +29,7 @@ from gammacaps.ops.kernels.few.kernels import (
     gather_gradient,
     spread_gradient,
 )
-from gammacaps.ops.reference import scale
+from gammacaps.ops.routing.rules import is_sda, scale
 
 WARPS = 4
 
@@ -54,24 +54,24 @@ def fits(J: int, d: int, D: int) -> bool:
 
 
 class Kept(NamedTuple):
-    """What the gradient of routing needs again, arranged as at the top of this file."""
+    """What the gradient of routing needs beside the weights, arranged as at the top of this file."""
 
     poses: Tensor  # I d Bp
     lengths: Tensor  # I Bp
-    weight: Tensor  # I d Dh Jp 4
     sums: Tensor  # iterations Bp Dh Jp 4: s with the bias
     pulls: Tensor  # iterations-1 Bp Dh Jp 4: what pulled the votes in each iteration but the first
     couplings: Tensor  # iterations-1 I Bp Jp
     distances: Tensor  # iterations-1 I Bp Jp; for RBA empty
 
 
-class Layer:
+class TiledLayer:
     """A layer's shapes, how it is cut into tiles, and how its kernels are launched."""
 
     def __init__(self, B: int, shape: Sequence[int], rule: str, device: torch.device) -> None:
         """For B samples and weights of a shape (I, J, d, D)."""
         I, J, d, D = shape
-        self.B, self.I, self.J, self.d, self.D, self.rule, self.device = B, I, J, d, D, rule, device
+        self.B, self.I, self.J, self.d, self.D, self.device = B, I, J, d, D, device
+        self.sda = is_sda(rule)
         self.Jp, self.dp, self.Dh = (triton.next_power_of_2(n) for n in (J, d, -(-D // 4)))
         # Lanes that upper capsules leave free go to samples. A thread has 32 entries of votes: with sums, parents and
         # weights that is about what it has registers for.
@@ -123,7 +123,7 @@ class Layer:
     def gather(self, kernel: Any, share: Share, *arguments: Any, **constants: Any) -> None:
         """A kernel that sums over lower capsules for G x R samples a program."""
         kernel[self.groups, self.parts(share)](
-            *arguments, 1, scale(self.J), self.children(share), SDA=self.rule == "sda", d=self.d, G=self.G, R=self.R,
+            *arguments, 1, scale(self.J), self.children(share), SDA=self.sda, d=self.d, G=self.G, R=self.R,
             num_warps=WARPS, maxnreg=share.registers, **self.tile, **constants,
         )  # fmt: skip
 
@@ -143,7 +143,7 @@ class Layer:
         v, partial = self.new(self.B, self.J, self.D), self.vectors(parts)
         sums, pulls = self.vectors(iterations), self.vectors(iterations - 1)
         couplings = self.links(iterations - 1 if keep else 0)
-        distances = self.links(iterations - 1 if keep and self.rule == "sda" else 0)
+        distances = self.links(iterations - 1 if keep and self.sda else 0)
         for k in range(iterations):
             kept = [links[k - 1] if k and len(links) else None for links in (couplings, distances)]
             self.gather(
@@ -153,24 +153,25 @@ class Layer:
             last = k == iterations - 1
             self.add_up(
                 add_up, parts, partial, bias, sums[k], None if last else pulls[k], pulls[k - 1] if k else None, v,
-                SDA=self.rule == "sda", BIAS=bias is not None, FIRST=k == 0, LAST=last,
+                SDA=self.sda, BIAS=bias is not None, FIRST=k == 0, LAST=last,
             )  # fmt: skip
-        return v, Kept(p, lengths, weight, sums, pulls, couplings, distances)
+        return v, Kept(p, lengths, sums, pulls, couplings, distances)
 
     def backward(
         self,
         kept: Kept,
+        weight: Tensor,
         grad_v: Tensor | None,
         grad_c: Tensor | None,
         want_poses: bool,
         want_weight: bool,
         slopes: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None, Tensor]:
-        """Gradients of poses (B, I, d) and weight (I, J, d, D), and of all sums s, arranged.
+        """Gradients of poses (B, I, d) and weight (I, J, d, D), and of all sums s, arranged; weights are arranged too.
 
         `slopes` is memory for them; it may be that of the kept distances, which are then lost.
         """
-        iterations, sda = len(kept.sums), self.rule == "sda"
+        iterations, sda = len(kept.sums), self.sda
         parts = self.parts(GRADIENT)
         partial, grads = self.vectors(parts), self.vectors(iterations)
         slopes = torch.empty_like(kept.couplings) if slopes is None else slopes
@@ -184,35 +185,35 @@ class Layer:
         for k in range(iterations - 1, 0, -1):
             last = k == iterations - 1
             self.gather(
-                gather_gradient, GRADIENT, kept.poses, kept.lengths, kept.weight, kept.pulls[k - 1], grads[k],
+                gather_gradient, GRADIENT, kept.poses, kept.lengths, weight, kept.pulls[k - 1], grads[k],
                 kept.couplings[k - 1], kept.distances[k - 1] if sda else None, slopes[k - 1], grad_c if last else None,
                 partial, self.I, self.Bp, self.B, ALSO_C=last and grad_c is not None,
             )  # fmt: skip
             self.add_up(
                 add_up_gradient, parts, partial, None, kept.sums[k - 1], so_far, grads[k - 1], LAST=False, CARRY=not sda
             )
-        return *self.spread(kept, grads, slopes, want_poses, want_weight), grads
+        return *self.spread(kept, weight, grads, slopes, want_poses, want_weight), grads
 
     def spread(
-        self, kept: Kept, grads: Tensor, slopes: Tensor, want_poses: bool, want_weight: bool
+        self, kept: Kept, weight: Tensor, grads: Tensor, slopes: Tensor, want_poses: bool, want_weight: bool
     ) -> tuple[Tensor | None, Tensor | None]:
         """The last kernel of the gradient."""
         tiles = triton.cdiv(self.I, self.G)
         share = LEARN if want_weight else SPREAD
         samples = share_samples(self.B, tiles, multiprocessors(self.device) * share.side_by_side)
         splits = triton.cdiv(self.B, samples)
-        found = self.new(self.B, self.I, self.d) if want_poses else None
+        grad_poses = self.new(self.B, self.I, self.d) if want_poses else None
         learned = self.new(splits, self.I, self.d, self.J, self.D) if want_weight else None
         if want_poses or want_weight:
             spread_gradient[tiles, splits](
-                kept.poses, kept.lengths, kept.weight, kept.pulls, grads, kept.couplings, slopes, found, learned,
-                self.I, self.Bp, self.B, 1, samples, SDA=self.rule == "sda", ITERATIONS=len(grads), POSES=want_poses,
+                kept.poses, kept.lengths, weight, kept.pulls, grads, kept.couplings, slopes, grad_poses, learned,
+                self.I, self.Bp, self.B, 1, samples, SDA=self.sda, ITERATIONS=len(grads), POSES=want_poses,
                 WEIGHT=want_weight, d=self.d, D=self.D, G=self.G, dp=self.dp, num_warps=WARPS,
                 maxnreg=share.registers, **self.tile,
             )  # fmt: skip
         if learned is None:
-            return found, None
-        return found, (learned[0] if splits == 1 else learned.sum(0)).transpose(1, 2)
+            return grad_poses, None
+        return grad_poses, (learned[0] if splits == 1 else learned.sum(0)).transpose(1, 2)
 
     def plain_couplings(self, kept: Kept) -> Tensor:
         """The last iteration's couplings as (B, I, J)."""

@@ -1,4 +1,7 @@
-"""What an attack or a generated input needs beside the network, each in one kernel: in several, it is all launches."""
+"""Gradients at capsules, each in one kernel: of a squash, of a margin between classes, of one capsule's activation.
+
+In several kernels each, they would be all launches.
+"""
 
 from typing import no_type_check
 
@@ -8,7 +11,7 @@ import triton.language as tl
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from gammacaps.ops.kernels.votes import TINY
+from gammacaps.ops.kernels.squash import TINY, squash_gradient_factors
 
 
 @triton.jit
@@ -19,11 +22,9 @@ def squash_gradient_kernel(s, grad, out, count, SIZE: tl.constexpr, ROWS: tl.con
     inside = (row < count) & (entry < SIZE)
     x = tl.load(s + row * SIZE + entry, mask=inside, other=0.0)
     g = tl.load(grad + row * SIZE + entry, mask=inside, other=0.0)
-    square = tl.sum(x * x, axis=1, keep_dims=True)
-    norm = tl.sqrt(square)
-    along = tl.sum(x * g, axis=1, keep_dims=True) / tl.maximum(norm, TINY)
-    below = 1 + square
-    tl.store(out + row * SIZE + entry, g * (norm / below) + x * (along * (1 - square) / (below * below)), mask=inside)
+    square, product = tl.sum(x * x, axis=1, keep_dims=True), tl.sum(x * g, axis=1, keep_dims=True)
+    by_grad, by_s = squash_gradient_factors(square, product)
+    tl.store(out + row * SIZE + entry, g * by_grad + x * by_s, mask=inside)
 
 
 def squash_gradient(
@@ -68,40 +69,6 @@ def margin_gradient(
 
 @triton.jit
 @no_type_check
-def climb_kernel(x, grad, low, high, size, stay, count, STAY: tl.constexpr, BLOCK: tl.constexpr):
-    b = tl.program_id(0)
-    pixel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = pixel < count
-    at = b * count + pixel
-    old = tl.load(x + at, mask=inside, other=0.0)
-    g = tl.load(grad + at, mask=inside, other=0.0)
-    # A gradient that is not a number is neither above nor below 0, and moves nothing.
-    up = old + tl.load(size) * (tl.where(g > 0, 1.0, 0.0) - tl.where(g < 0, 1.0, 0.0))
-    new = tl.minimum(
-        tl.maximum(up, tl.load(low + at, mask=inside, other=0.0)), tl.load(high + at, mask=inside, other=0.0)
-    )
-    if STAY:
-        new = tl.where(tl.load(stay + b) > 0, old, new)
-    tl.store(x + at, new, mask=inside)
-
-
-def climb(
-    x: Float[Tensor, "B *n"],
-    grad: Float[Tensor, "B *n"],
-    low: Float[Tensor, "B *n"],
-    high: Float[Tensor, "B *n"],
-    size: Float[Tensor, "1"],
-    stay: Float[Tensor, "B"] | None,
-) -> None:
-    """A step of `size` along the gradient's sign, back between low and high, in place; not where `stay` is above 0."""
-    count = x[0].numel()
-    climb_kernel[len(x), triton.cdiv(count, 1024)](
-        x, grad, low, high, size, stay, count, STAY=stay is not None, BLOCK=1024
-    )
-
-
-@triton.jit
-@no_type_check
 def activation_gradient_kernel(v, chosen, grad, n, D: tl.constexpr, ROWS: tl.constexpr, Dp: tl.constexpr):
     b = tl.program_id(0)
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -121,21 +88,3 @@ def activation_gradient(v: Float[Tensor, "B n D"], chosen: Int[Tensor, "B"]) -> 
         v, chosen, grad, n, D=D, ROWS=rows, Dp=triton.next_power_of_2(D)
     )
     return grad
-
-
-@triton.jit
-@no_type_check
-def descend_kernel(x, grad, step, penalty, count, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    g = tl.load(grad + at, mask=inside, other=0.0) + penalty
-    # As in `climb`, a gradient that is not a number moves nothing.
-    sign = tl.where(g > 0, 1.0, 0.0) - tl.where(g < 0, 1.0, 0.0)
-    down = tl.load(x + at, mask=inside, other=0.0) - step * sign
-    tl.store(x + at, tl.minimum(tl.maximum(down, 0.0), 1.0), mask=inside)
-
-
-def descend(x: Float[Tensor, "B *n"], grad: Float[Tensor, "B *n"], step: float, penalty: float) -> None:
-    """A step against the sign of the gradient, to which each pixel's penalty adds, back into [0, 1], in place."""
-    count = x.numel()
-    descend_kernel[triton.cdiv(count, 1024),](x, grad.contiguous(), step, penalty, count, BLOCK=1024)

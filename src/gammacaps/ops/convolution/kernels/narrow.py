@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gammacaps.ops.kernels.convolution.weights import LINE, Arranged, precision
+from gammacaps.ops.convolution.kernels.weights import LINE, Arranged, precision
 
 
 class Blocks(NamedTuple):

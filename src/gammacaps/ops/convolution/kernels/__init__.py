@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gammacaps.ops.kernels.convolution import narrow, wide
-from gammacaps.ops.kernels.convolution.weights import Arranged, arrange
-from gammacaps.ops.reference import squash
+from gammacaps.ops.convolution.kernels import narrow, wide
+from gammacaps.ops.convolution.kernels.weights import Arranged, arrange
+from gammacaps.ops.vectors import squash
 
 __all__ = ["Arranged", "arrange", "forward", "forward_squash", "input_gradient"]
 

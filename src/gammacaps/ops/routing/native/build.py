@@ -60,8 +60,8 @@ def _built() -> Path:
     if compiler is None:
         raise FileNotFoundError("There is no C compiler.")
     source = (files(__package__) / SOURCE).read_bytes()
-    told = f"{FLAGS}{Path(compiler).resolve()}{_processor()}".encode()
-    folder, name = _cache(), f"routing-{_hash(source + told)[:16]}"
+    made_by = f"{FLAGS}{Path(compiler).resolve()}{_processor()}".encode()
+    folder, name = _cache(), f"routing-{_hash(source + made_by)[:16]}"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     status = folder.stat()
     if status.st_uid != os.getuid() or status.st_mode & 0o022:

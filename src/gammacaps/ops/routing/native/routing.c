@@ -1,7 +1,7 @@
 /* Routing of a batch on a CPU. Votes are cast by some capsules for all samples, whose matrices stay in the cache; then
  * each sample is routed on its own, so that its votes stay in the cache through all iterations.
  *
- * The formulas are those of ../reference.py, their gradient that of ../adjoint.py; names and letters are theirs.
+ * The formulas are those of ../rules.py, their gradient that of ../written_out.py; names and letters are theirs.
  * A capsule's votes are D rows of parents, a row being Q registers of eight parents: J filled up with zeros. So sums
  * over entries and over capsules need no shuffling.
  */
@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-#define TINY 1e-12f           /* as in reference.py */
+#define TINY 1e-12f           /* as in vectors.py */
 #define LEAST 1.17549435e-38f /* the least normal float32 */
 #define NEAR 1.1920929e-5f    /* 100 roundings: nearer to its parent than this, a vote has no direction from it */
 #define NEVER -1e30f          /* the logit of a parent that only fills up */

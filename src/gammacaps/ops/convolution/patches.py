@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gammacaps.ops.transforms import transformed
+from gammacaps.ops.torch_func import transformed
 
 LARGEST = 2**27  # numbers in the patches of images taken at once: 512 MiB of float32
 
@@ -71,8 +71,8 @@ class PatchConvolution(torch.autograd.Function):
         if torch.is_grad_enabled():  # a gradient of the gradient is asked for: leave it to the library
             wanted = [t for t in (images, weight, bias) if t.requires_grad]
             out = torch.nn.functional.conv2d(images, weight, bias, ctx.stride)
-            found = iter(torch.autograd.grad(out, wanted, grad, create_graph=True))
-            by_input = [next(found) if t.requires_grad else None for t in (images, weight, bias)]
+            gradients = iter(torch.autograd.grad(out, wanted, grad, create_graph=True))
+            by_input = [next(gradients) if t.requires_grad else None for t in (images, weight, bias)]
             return by_input[0], by_input[1], by_input[2], None
         K, C, k, _ = weight.shape
         _, _, height, width = grad.shape

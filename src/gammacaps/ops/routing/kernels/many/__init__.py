@@ -22,8 +22,7 @@ import torch
 import triton
 from torch import Tensor
 
-from gammacaps.ops.adjoint import squash_gradient
-from gammacaps.ops.kernels.many.kernels import (
+from gammacaps.ops.routing.kernels.many.kernels import (
     _agree_kernel,
     _couple_kernel,
     _gather_kernel,
@@ -31,7 +30,8 @@ from gammacaps.ops.kernels.many.kernels import (
     _uncouple_kernel,
     _weight_gradient_kernel,
 )
-from gammacaps.ops.reference import scale, squash
+from gammacaps.ops.routing.rules import is_sda, scale
+from gammacaps.ops.vectors import squash, squash_gradient
 
 # What the numbers of the links may take up: a few lower capsules fill a GPU with work, and more would not help.
 WORKSPACE = 64 * 2**20
@@ -55,7 +55,7 @@ class _Inputs(NamedTuple):
     most: Tensor  # I padded: the lengths of the poses
     weight: Tensor  # I J d D
     samples: int
-    rule: str
+    sda: bool
 
     def run(self, i: slice) -> "_Inputs":
         """Only the lower capsules of one run."""
@@ -82,7 +82,7 @@ def _inputs(poses: Tensor, weight: Tensor, rule: str) -> _Inputs:
     # With a multiple of 16 no tile reaches past the end, and loads need no mask.
     turned = torch.zeros(I, d, triton.cdiv(B, 16) * 16, dtype=torch.float32, device=poses.device)
     turned[:, :, :B] = poses.permute(1, 2, 0)
-    return _Inputs(turned, torch.linalg.vector_norm(turned, dim=1), weight, B, rule)
+    return _Inputs(turned, torch.linalg.vector_norm(turned, dim=1), weight, B, is_sda(rule))
 
 
 class _Tiles(NamedTuple):
@@ -124,7 +124,7 @@ def _agree(inputs: _Inputs, toward: Tensor, links: Tensor, grad_s: Tensor | None
         inputs.poses, inputs.most, inputs.weight, toward, toward if grad_s is None else grad_s,
         links, links if slopes is None else slopes,
         I, tiles.each, inputs.samples, J, inputs.poses.shape[2], *inputs.weight.stride(), links.stride(0),
-        links.stride(1), SDA=inputs.rule == "sda", BACK=grad_s is not None, d=d, D=D, P=tiles.P, JT=tiles.JT,
+        links.stride(1), SDA=inputs.sda, BACK=grad_s is not None, d=d, D=D, P=tiles.P, JT=tiles.JT,
         num_warps=WARPS,
     )  # fmt: skip
 
@@ -151,7 +151,7 @@ def _gather(inputs: _Inputs, factors: Tensor | None, toward: Tensor | None, part
         inputs.poses, inputs.most, inputs.weight, partial if toward is None else toward,
         partial if factors is None else factors, partial,
         I, tiles.each, inputs.samples, J, inputs.poses.shape[2], *inputs.weight.stride(), *strides,
-        SDA=inputs.rule == "sda", EVEN=factors is None, CENTRED=toward is not None,
+        SDA=inputs.sda, EVEN=factors is None, CENTRED=toward is not None,
         d=d, D=D, P=tiles.P, JT=tiles.JT, num_warps=WARPS,
     )  # fmt: skip
 
@@ -168,7 +168,7 @@ def _couple(inputs: _Inputs, links: Tensor, couplings: Tensor) -> None:
     block, warps = _row(J)
     _couple_kernel[(I, inputs.samples)](
         links, couplings, J, links.stride(0), links.stride(1), couplings.stride(0), couplings.stride(1),
-        SCALE=scale(J), SDA=inputs.rule == "sda", ROW=block, num_warps=warps,
+        SCALE=scale(J), SDA=inputs.sda, ROW=block, num_warps=warps,
     )  # fmt: skip
 
 
@@ -179,14 +179,14 @@ def _uncouple(inputs: _Inputs, links: Tensor, slopes: Tensor, grad_c: Tensor | N
     grad_strides = (0, 0, 0) if grad_c is None else grad_c.stride()
     _uncouple_kernel[(I, inputs.samples)](
         links, slopes, links if grad_c is None else grad_c, J, links.stride(0), links.stride(1), *grad_strides,
-        SCALE=scale(J), SDA=inputs.rule == "sda", ADD=grad_c is not None, ROW=block, num_warps=warps,
+        SCALE=scale(J), SDA=inputs.sda, ADD=grad_c is not None, ROW=block, num_warps=warps,
     )  # fmt: skip
 
 
-def _toward(sums: Tensor, rule: str) -> Tensor:
+def _toward(sums: Tensor, sda: bool) -> Tensor:
     """What the votes agree with in each iteration but the first (r-1, B, J, D): v of the last one, or V, all before."""
     v = squash(sums[:-1])
-    return v if rule == "sda" else v.cumsum(dim=0)
+    return v if sda else v.cumsum(dim=0)
 
 
 def forward(
@@ -205,7 +205,7 @@ def forward(
             _gather(inputs, None, None, partial)
             partial /= J
         else:
-            toward = _toward(sums[: k + 1], rule)[-1]
+            toward = _toward(sums[: k + 1], inputs.sda)[-1]
             for i in inputs.runs(1):
                 run = inputs.run(i)
                 _agree(run, toward, links, None, None)
@@ -237,9 +237,9 @@ def _sums_gradient(
         for i in inputs.runs(2):
             run, by_link = inputs.run(i), None if grad_c is None else grad_c[i]
             _factors(run, toward[k - 1], grad_s[k], by_link, memory)
-            _gather(run, memory[1], toward[k - 1] if inputs.rule == "sda" else None, partial)
+            _gather(run, memory[1], toward[k - 1] if inputs.sda else None, partial)
         grad_c = None  # it was the gradient of the last iteration's couplings only
-        if inputs.rule == "sda":
+        if inputs.sda:
             grad = partial.sum(dim=0).neg_()
         else:
             grad = pulled = pulled + partial.sum(dim=0)
@@ -253,7 +253,7 @@ def _poses_gradient(inputs: _Inputs, grad_s: Tensor, toward: Tensor, c: Tensor, 
     _poses_gradient_kernel[(tiles.over_children, tiles.over_samples, tiles.over_entries)](
         inputs.poses, inputs.most, inputs.weight, grad_s, toward, c, a, out,
         I, inputs.samples, J, inputs.poses.shape[2], *inputs.weight.stride(), c.stride(1), c.stride(2), c.stride(0),
-        SDA=inputs.rule == "sda", R=grad_s.shape[0], d=d, D=D, Q=tiles.Q, P=tiles.P, N=tiles.N, JT=tiles.JT,
+        SDA=inputs.sda, R=grad_s.shape[0], d=d, D=D, Q=tiles.Q, P=tiles.P, N=tiles.N, JT=tiles.JT,
         num_warps=WARPS,
     )  # fmt: skip
 
@@ -266,7 +266,7 @@ def _weight_gradient(inputs: _Inputs, grad_s: Tensor, toward: Tensor, c: Tensor,
         inputs.poses, inputs.most, inputs.weight, grad_s, toward, c, a, out,
         I, inputs.samples, J, inputs.poses.shape[2], *inputs.weight.stride(), *out.stride(),
         c.stride(1), c.stride(2), c.stride(0),
-        SDA=inputs.rule == "sda", R=grad_s.shape[0], d=d, D=D, Q=tiles.Q, P=tiles.P, N=tiles.N, JT=tiles.JT,
+        SDA=inputs.sda, R=grad_s.shape[0], d=d, D=D, Q=tiles.Q, P=tiles.P, N=tiles.N, JT=tiles.JT,
         num_warps=WARPS,
     )  # fmt: skip
 
@@ -307,7 +307,8 @@ def backward(
     want_weight: bool,
 ) -> tuple[Tensor | None, Tensor | None, Tensor]:
     """The gradients at poses (B I d), weight (I J d D, strides as weight's) and bias (J D), in float32."""
-    inputs, toward = _inputs(poses, weight, rule), _toward(sums[:iterations], rule)
+    inputs = _inputs(poses, weight, rule)
+    toward = _toward(sums[:iterations], inputs.sda)
     by_link = None if grad_c is None else grad_c.float().transpose(0, 1)  # I B J
     grad_s = _sums_gradient(inputs, grad_v, by_link, sums[:iterations], toward)
     grad_poses = torch.empty_like(inputs.poses) if want_poses else None

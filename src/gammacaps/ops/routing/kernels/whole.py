@@ -20,8 +20,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gammacaps.ops.kernels.votes import TINY, couple, distance_gradient, dot, shorten, softmax_gradient, times
-from gammacaps.ops.reference import scale
+from gammacaps.ops.routing.kernels.votes import (
+    couple,
+    distance_gradient,
+    dot,
+    shorten,
+    shorten_gradient,
+    softmax_gradient,
+    squash,
+    squash_gradient,
+    times,
+)
+from gammacaps.ops.routing.rules import is_sda, scale
 
 # Entries of votes in a thread: its gradient keeps as many again, and the sums of all iterations, in 255 registers.
 ENTRIES_A_THREAD = 32
@@ -134,24 +144,6 @@ def over_senders(x):
 
 @triton.jit
 @no_type_check
-def squash(s):
-    """s n / (1 + n^2), n = |s|, for vectors [J, G, 1, Dh, 4]."""
-    square = dot(s, s)
-    return times(s, tl.sqrt(square) / (1 + square))
-
-
-@triton.jit
-@no_type_check
-def squash_gradient(s, grad):
-    """The gradient at s from that at squash(s)."""
-    square = dot(s, s)
-    norm, below = tl.sqrt(square), 1 + square
-    along = dot(s, grad) / tl.maximum(norm, TINY)
-    return times(grad, norm / below) + times(s, along * (1 - square) / (below * below))
-
-
-@triton.jit
-@no_type_check
 def vectors_of(vectors, j, i, entry, J: tl.constexpr, D: tl.constexpr):
     """Pointers to vectors (J, D), for each group the same [J, G, 1, Q, W], and which entries are there."""
     at = tl.broadcast_to(at_vectors(j) * D + entry, (j.shape[0], i.shape[1], 1, entry.shape[3], entry.shape[4]))
@@ -217,13 +209,13 @@ def route_kernel(
     rows = weights_of(weight, j, i, entry, si, sj, se, I, J, D)
     offset = 0.0 if bias is None else load_vectors(bias, j, i, entry, J, D)
     u, _, _ = votes_of(poses + b * (I * d), rows, j, i, entry, sd, SDA, I, J, d, D)
-    sums, _, found, _ = iterate(u, offset, scale, SDA, ITERATIONS, J)
+    sums, _, coupled, _ = iterate(u, offset, scale, SDA, ITERATIONS, J)
     # The first group stores for all, so that no vector has to change hands.
     at, there = vectors_of(v + b * (J * D), j, i, entry, J, D)
     mine = at_vectors(tl.arange(0, G)[None, :, None] == 0)
     tl.store(at, with_last(squash(sums[ITERATIONS - 1]), W), mask=there & mine)
     if couplings is not None:
-        c = tl.full((Jp, G, R), 1.0 / J, tl.float32) if ITERATIONS == 1 else found[ITERATIONS - 2]
+        c = tl.full((Jp, G, R), 1.0 / J, tl.float32) if ITERATIONS == 1 else coupled[ITERATIONS - 2]
         tl.store(couplings + b * (I * J) + i * J + j, c, mask=(i < I) & (j < J))
 
 
@@ -271,20 +263,18 @@ def gradient_kernel(
     grad_u += squash_gradient(sums[0], grad) * (1.0 / J)
 
     if SDA:
-        # Where a vote was shortened, its length is the capsule's: what points along it moves the capsule.
-        along = tl.where(ratio < 1, dot(grad_u, u) / tl.maximum(square, TINY * TINY), 0.0)  # J G R
-        grad_u = times(grad_u - times(u, along), ratio)
+        grad_u, along = shorten_gradient(grad_u, u, ratio, square)
         stretch = tl.sum(along, axis=0, keep_dims=True)  # 1 G R
-    found = ()
+    by_row = ()
     for row in tl.static_range(d):
         grad = tl.sum(dot(with_last(tl.load(rows + row * sd).to(tl.float32), 4), grad_u), axis=0, keep_dims=True)
         if SDA:
             grad += stretch * tl.load(poses + i * d + row, mask=i < I, other=0.0).to(tl.float32)
-        found += (grad,)  # 1 G R
+        by_row += (grad,)  # 1 G R
     row = tl.arange(0, triton.next_power_of_2(d))[None, None, None, :]
     # Stored together: each would have to pass from the threads that hold it to those that store it, behind a barrier.
     at = grad_poses + b * (I * d) + i[:, :, :, None] * d + row
-    tl.store(at, stack(found, d), mask=(i < I)[:, :, :, None] & (row < d))
+    tl.store(at, stack(by_row, d), mask=(i < I)[:, :, :, None] & (row < d))
 
 
 def launch(kernel: Any, tensors: tuple[Tensor | None, ...], poses: Tensor, weight: Tensor, rule: str, n: int) -> None:
@@ -293,7 +283,7 @@ def launch(kernel: Any, tensors: tuple[Tensor | None, ...], poses: Tensor, weigh
     si, sj, sd, se = weight.stride()
     G, R, Jp, Q, W, warps = tile_of(I, J, D)
     kernel[len(poses),](
-        *tensors, scale(J), SDA=rule == "sda", ITERATIONS=n, si=si, sj=sj, sd=sd, se=se,
+        *tensors, scale(J), SDA=is_sda(rule), ITERATIONS=n, si=si, sj=sj, sd=sd, se=se,
         I=I, J=J, d=d, D=D, G=G, R=R, Jp=Jp, Q=Q, W=W, num_warps=warps,
     )  # fmt: skip
 
@@ -322,6 +312,6 @@ def backward(
     """The gradient of the poses (B, I, d), in float32, from those of the parents' poses and of the couplings."""
     grad_v, grad_c, bias = (None if t is None else t.contiguous() for t in (grad_v, grad_c, bias))
     poses = poses.contiguous()
-    found = torch.empty(poses.shape, dtype=torch.float32, device=poses.device)
-    launch(gradient_kernel, (grad_v, grad_c, poses, weight, bias, found), poses, weight, rule, iterations)
-    return found
+    gradient = torch.empty(poses.shape, dtype=torch.float32, device=poses.device)
+    launch(gradient_kernel, (grad_v, grad_c, poses, weight, bias, gradient), poses, weight, rule, iterations)
+    return gradient

@@ -1,0 +1,1 @@
+"""Routing in C: `build` compiles routing.c, and `backend` calls it."""
