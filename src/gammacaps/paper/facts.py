@@ -13,8 +13,8 @@ from gammacaps.models import MatrixCapsConfig, MatrixCapsNet
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.plan import DATA, limited
-from gammacaps.paper.possible import between_classes, possible
 from gammacaps.paper.record import FACTS
+from gammacaps.paper.upper_bound import between_classes, upper_bound
 
 IMAGES = 5000  # test images of each set between which pairs are looked for
 EM_IMAGES = 32
@@ -36,7 +36,7 @@ def make_facts(options: ReproduceConfig) -> None:
         shown, labels = balanced(test, images)
         distances = between_classes(shown, labels)
         grey = labels.bincount().max().item() / len(labels)  # at eps 0.5 all can become the same image
-        shares = {f"{eps:g}": min(possible(distances, eps), grey if eps >= 0.5 else 1.0) for eps in EPS}
+        shares = {f"{eps:g}": min(upper_bound(distances, eps), grey if eps >= 0.5 else 1.0) for eps in EPS}
         told[data] = {"images": len(distances), "possible": shares}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {"data": told, "em_T": em_T(options)})

@@ -5,18 +5,19 @@ from pathlib import Path
 from gammacaps.explain.pictures import Row, grid_png
 from gammacaps.files import write_whole
 from gammacaps.paper.expected import expected
-from gammacaps.paper.parts.cells import Found, as_images, missing, table
 from gammacaps.paper.plan import PARTS
+from gammacaps.paper.readings import Records, strongest
 from gammacaps.paper.record import Record
+from gammacaps.paper.sections.cells import as_images, missing, table
 
 ACTIVE = 0.5  # a class capsule longer than this takes the input for its class
 COLUMNS = 8
 
 
-def section(found: Found, folder: Path) -> str:
+def section(measured: Records, folder: Path) -> str:
     (name,) = PARTS["hidden"]
-    if name not in found:
-        return missing("hidden", found)
+    if name not in measured:
+        return missing("hidden", measured)
     lines = [
         "Images generated to activate each hidden capsule (lambda 1e-5), with its length and the class that it "
         "activates most. A hidden capsule's number means nothing beyond its own run, so the paper's six stand apart: "
@@ -24,7 +25,7 @@ def section(found: Found, folder: Path) -> str:
         + ". Where an image is almost black, the class is what the network answers to black: the capsule is long "
         "without any feature."
     ]
-    last = found[name]
+    last = measured[name]
     for record in (*last.earlier, last):
         write_whole(folder / f"hidden-{record.steps}.png", _picture(record))
         lines.append(f"After {record.steps:,} steps:")
@@ -53,8 +54,3 @@ def _rows(record: Record) -> list[list[str]]:
         told = f"{names[best]} ({one['scores'][best]:.2f})"
         rows.append([str(place), f"{one['activation']:.2f}", told, ", ".join(active) or "none"])
     return rows
-
-
-def strongest(scores: list[float]) -> int:
-    """The class whose capsule is longest."""
-    return max(range(len(scores)), key=lambda k: scores[k])

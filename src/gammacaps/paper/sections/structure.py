@@ -3,36 +3,25 @@
 from pathlib import Path
 
 from gammacaps.paper.expected import expected
-from gammacaps.paper.parts.cells import Found, heading, missing, percent, score, table
 from gammacaps.paper.plan import PARTS
+from gammacaps.paper.readings import Records, numbers
 from gammacaps.paper.record import Record
+from gammacaps.paper.sections.cells import heading, missing, percent, score, table
 
 HEADER = ["data", "routing", "steps", "seed"] + [
     f"{name}: {whose}" for name in ("T [0]", "D [0]", "T", "D", "accuracy") for whose in ("paper", "ours")
 ]
 
 
-def section(found: Found, folder: Path) -> str:
-    rows = [_row(found[name]) for name in PARTS["table1"] if name in found]
+def section(measured: Records, folder: Path) -> str:
+    rows = [_row(measured[name]) for name in PARTS["table1"] if name in measured]
     words = (
         "Trained on clean images. [0] is over class 0 alone. D is the mean over batches of 100, as the paper's, of the "
         "hidden layers, EM's over the capsules at all positions; T the mean over the routed layers; accuracy in "
         "percent with its 95% interval."
     )
-    return "\n\n".join(part for part in (words, table(HEADER, rows) if rows else "", missing("table1", found)) if part)
-
-
-def numbers(record: Record) -> dict[str, float]:
-    """The five columns of the paper's table, ours."""
-    results = record.figures["results"]
-    T, D = results["T"], results["D"]
-    return {
-        "T0": T["by_class"][0]["mean"],
-        "D0": D["by_class"][0]["mean_over_batches_of_100"],
-        "T": T["mean"],
-        "D": D["mean_over_batches_of_100"],
-        "accuracy": 100 * results["clean"]["accuracy"],
-    }
+    texts = (words, table(HEADER, rows) if rows else "", missing("table1", measured))
+    return "\n\n".join(text for text in texts if text)
 
 
 def _row(record: Record) -> list[str]:

@@ -4,22 +4,23 @@ from pathlib import Path
 
 from gammacaps.explain.pictures import figure_png
 from gammacaps.files import write_whole
-from gammacaps.paper.parts.cells import Found, missing
 from gammacaps.paper.plan import PARTS, RULES
+from gammacaps.paper.readings import Records
 from gammacaps.paper.record import Record
+from gammacaps.paper.sections.cells import missing
 
 
-def section(found: Found, folder: Path) -> str:
-    records = [found[name] for name in PARTS["maps"] if name in found]
+def section(measured: Records, folder: Path) -> str:
+    records = [measured[name] for name in PARTS["maps"] if name in measured]
     if not records:
-        return missing("maps", found)
+        return missing("maps", measured)
     write_whole(folder / "maps.png", _picture(records))
     words = (
         "Each row is a test image, each column a hidden capsule (for EM a capsule type); above images of all "
         "classes, below of class 0 alone. Black is 0, white is 1. Capsules that follow the input change from row to "
         "row above and hardly below."
     )
-    lines = [words, f"![Activation maps]({folder.name}/maps.png)", missing("maps", found)]
+    lines = [words, f"![Activation maps]({folder.name}/maps.png)", missing("maps", measured)]
     return "\n\n".join(line for line in lines if line)
 
 

@@ -5,18 +5,16 @@ from pathlib import Path
 from gammacaps.explain.maps import confusion_map
 from gammacaps.files import write_whole
 from gammacaps.paper.expected import expected
-from gammacaps.paper.parts.cells import Found, missing
 from gammacaps.paper.plan import PARTS
-from gammacaps.paper.record import Record
+from gammacaps.paper.readings import SHIRT, Records, right
+from gammacaps.paper.sections.cells import missing
 
-SHIRT = 6
 
-
-def section(found: Found, folder: Path) -> str:
+def section(measured: Records, folder: Path) -> str:
     (name,) = PARTS["confusion"]
-    if name not in found:
-        return missing("confusion", found)
-    last = found[name]
+    if name not in measured:
+        return missing("confusion", measured)
+    last = measured[name]
     told = expected()["confusion"]
     names = last.figures["results"]["class_names"]
     write_whole(folder / "confusion-paper.png", confusion_map(told["matrix"], names).png())
@@ -36,9 +34,3 @@ def section(found: Found, folder: Path) -> str:
             f"![Our confusion matrix after {record.steps:,} steps]({folder.name}/confusion-{record.steps}.png)"
         )
     return "\n\n".join(lines)
-
-
-def right(record: Record, label: int) -> float:
-    """The share of a class's images that is right."""
-    row = record.figures["results"]["confusion"][label]
-    return row[label] / max(1, sum(row))
