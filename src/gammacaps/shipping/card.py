@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from gammacaps.data.named_sets import credit, research_only
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.interval import with_interval
@@ -23,17 +24,11 @@ knows images of {height} x {width} pixels of its {classes} classes and answers w
 Its robustness is measured for changes of at most eps in each pixel (L-inf) and says nothing of others: turns, shifts,
 blur, other cameras. The worst case is over the attacks above; a stronger one may lower it. Not for decisions about
 people or safety."""
-DATA_LICENCES = {
-    "mnist": "MNIST (CC BY-SA 3.0)",
-    "fashion-mnist": "fashionMNIST (Zalando SE, MIT)",
-    "fashion-mini": "a sample of fashionMNIST (Zalando SE, MIT)",
-    "smallnorb": "smallNORB, scaled to 28 x 28 pixels (for research only; LeCun, Huang and Bottou, CVPR 2004),",
-}
 TOLD = ["preset", "robust", "eps", "attack_step", "attack_steps", "eps_ramp", "batch", "lr", "schedule", "ema"]
 CLOCK = "Its rate and eps followed the clock (`--minutes`), so that another training gives other weights. "
 LICENCE = "## Licence\n\nApache-2.0, as the package. This card is generated from the figures of these very weights."
 RESEARCH = (
-    " That is as far as it is ours to license: smallNORB, which it learned from, is for research and may not be sold."
+    " That is as far as it is ours to license: {title}, which it learned from, is for research and may not be sold."
 )
 COPY = " The images are a copy of 48 x 48 pixels of ones that had once been JPEG-compressed."  # smallnorb48-...
 
@@ -93,7 +88,7 @@ def words(
         _audited(audit),
         _recipe(name, stored, results),
         _use(name, stored),
-        LICENCE + (RESEARCH if stored["data"]["name"] == "smallnorb" else ""),
+        LICENCE + (RESEARCH.format(title=title) if (title := research_only(stored["data"]["name"])) else ""),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -102,7 +97,7 @@ def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> s
     model, eps = stored["model"], stored["train"]["eps"] if stored["train"]["robust"] else None
     routing = str(model.get("routing", "")).upper()
     kinds = {"gamma": f"Capsules with {routing} routing", "matrix": "Matrix capsules with EM routing", "cnn": "A CNN"}
-    data = DATA_LICENCES.get(stored["data"]["name"], stored["data"]["name"])
+    data = credit(stored["data"]["name"])
     how = f"under attack (L-inf, eps {eps:g})" if eps else "on clean images"
     # A run that was in half precision before is not moved once more.
     moved = f", which moves no score of a test image by more than {stored['scores_moved']:.2g}"
