@@ -319,28 +319,28 @@ def _folders(runs: tuple[Path, ...], files: Sequence[str] = (), folder: str | No
 
 
 def data(options: Data) -> None:
-    from gammacaps.data.describe import describe, overview
+    from gammacaps.data.summary import overview, summarize_set
 
     if options.store is not None:
         store_data(options)
         return
-    facts, words = overview(options.data_dir) if options.name is None else describe(options.name, options.data_dir)
+    facts, words = overview(options.data_dir) if options.name is None else summarize_set(options.name, options.data_dir)
     show(json.dumps(facts) if options.json else words)
 
 
 def data_check(options: DataCheck) -> None:
-    from gammacaps.data.describe import checked
-    from gammacaps.data.examine import examine
+    from gammacaps.data.inspection import inspect_set
+    from gammacaps.data.summary import summarize_inspection
 
-    found = examine(options.name, size=options.size, data_dir=options.data_dir)
-    facts, words = checked(found, options.size)
+    inspection = inspect_set(options.name, size=options.size, data_dir=options.data_dir)
+    facts, words = summarize_inspection(inspection, options.size)
     show(json.dumps(facts) if options.json else words)
-    if found.problems:
+    if inspection.problems:
         sys.exit(1)
 
 
 def store_data(options: Data) -> None:
-    from gammacaps.data.storing import store_set
+    from gammacaps.data.write_npy_folder import store_set
 
     if options.name is None:
         raise InputError("Name the data set that is to be stored, such as: gammacaps data photos --store photos-stored")

@@ -6,6 +6,7 @@ from gammacaps.data.formats import Content
 from gammacaps.data.loading import SPLITS, find, is_imported, load_data, load_set, open_set, own_path
 from gammacaps.data.named_sets import MINI, File, NamedSet, SplitFiles, add_data_set, names
 from gammacaps.data.resize import area_resize
+from gammacaps.data.write_npy_folder import store_batches, store_set
 
 __all__ = [
     "MINI",
@@ -27,4 +28,6 @@ __all__ = [
     "names",
     "open_set",
     "own_path",
+    "store_batches",
+    "store_set",
 ]

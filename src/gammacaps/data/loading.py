@@ -8,12 +8,12 @@ from torch import Tensor
 from gammacaps.data.checks import Size, check_size
 from gammacaps.data.dataset import DataSet, StoredSet
 from gammacaps.data.folders import read_folder
-from gammacaps.data.imported import read_imported
 from gammacaps.data.named_files import locate, user_path
 from gammacaps.data.named_sets import EMBEDDED, MINI, NAMED_SETS, names
+from gammacaps.data.npy_folder import is_stored, open_stored
 from gammacaps.data.npz import read_npz
 from gammacaps.data.read_named import VIEWS, read_named
-from gammacaps.data.stored import is_stored, open_stored
+from gammacaps.data.torch_dataset import read_imported
 from gammacaps.errors import InputError, check_choice
 from gammacaps.imports import is_import_path, module_of
 

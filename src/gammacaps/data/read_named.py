@@ -19,7 +19,7 @@ VIEWS = ("separate", "channels")
 
 
 @dataclass(frozen=True)
-class Raw:
+class RawSplit:
     """A split as stored: bytes, and a label for each; smallNORB's two views stand as two channels."""
 
     pixels: UInt8[np.ndarray, "N C H W"]
@@ -43,7 +43,7 @@ def read_named(name: str, split: str, data_dir: str | Path | None, size: tuple[i
     return DataSet(images, torch.from_numpy(labels), data.class_names, name, raw.source)
 
 
-def read_raw(name: str, split: str, data_dir: str | Path | None) -> Raw:
+def read_raw(name: str, split: str, data_dir: str | Path | None) -> RawSplit:
     """A split's bytes, found or downloaded, checked by hash where the data set has one edition only."""
     data, files = NAMED_SETS[name], obtain(name, split, data_dir)
     contents = [
@@ -74,7 +74,7 @@ def read_raw(name: str, split: str, data_dir: str | Path | None) -> Raw:
             f"{files.labels}: label {wrong[0]} is {labels[wrong[0]]}, but the classes go from 0 to "
             f"{classes - 1}; fetch it again."
         )
-    return Raw(pixels, labels, str(files.images))
+    return RawSplit(pixels, labels, str(files.images))
 
 
 def _checked(path: Path, file: File) -> bytearray:
