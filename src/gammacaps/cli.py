@@ -23,7 +23,7 @@ from gammacaps.imports import load_plugins
 from gammacaps.launch import launch
 from gammacaps.names import VECTOR_PRESETS, shipped_names
 from gammacaps.options import MOST, check_amount, check_seed, check_whole
-from gammacaps.paper.config import Part, ReproduceConfig
+from gammacaps.paper.config import PaperPart, ReproduceConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.runs.train_config import TrainConfig, read_config_file
 
@@ -105,7 +105,7 @@ class Explore:
 class Reproduce:
     """Make the paper's tables and figures, its numbers beside ours, and what it leaves out; docs/reproduction.md."""
 
-    parts: tyro.conf.Positional[tuple[Part, ...]] = ("all",)
+    parts: tyro.conf.Positional[tuple[PaperPart, ...]] = ("all",)
     """Which of them."""
     reproduce: ReproduceConfig = field(default_factory=ReproduceConfig)
 

@@ -40,11 +40,11 @@ def _units(measured: Records) -> str:
     pgd = record.accuracy("pgd", 0.1) if record is not None else None
     if record is None or pgd is None:
         return ""
-    told = expected()["pgd"][PALE]["rba"]
+    paper = expected()["pgd"][PALE]["rba"]
     words = (
         "**smallNORB's radii.** The paper scales pixels to [0, 1], and so do we. But smallNORB's images are pale: the "
         "pixels of one deviate by 0.1 from their mean, where MNIST's deviate by 0.3, so an eps of 0.1 weighs three "
-        f"times as much. RBA trained on clean images keeps {told[0]:.2f}% under PGD at eps 0.1 in the paper, and "
+        f"times as much. RBA trained on clean images keeps {paper[0]:.2f}% under PGD at eps 0.1 in the paper, and "
         f"{100 * pgd['accuracy']:.1f}% here."
     )
     tenth = [row for eps in TENTH if (row := record.accuracy("pgd", eps)) is not None]
@@ -55,7 +55,7 @@ def _units(measured: Records) -> str:
         " If each image had been scaled to a deviation of 1, as Hinton, Sabour and Frosst (2018) do, the paper's radii "
         f"would be about a tenth in pixels: at {_listed(TENTH)} ours keeps {ours}% (40 steps of "
         f"{_listed(sorted({row['step'] for row in tenth}))}), where the paper has "
-        f"{told[0]:.2f}, {told[1]:.2f} and {told[2]:.2f}% at ten times that. We do not know which scale the paper's "
+        f"{paper[0]:.2f}, {paper[1]:.2f} and {paper[2]:.2f}% at ten times that. We do not know which scale the paper's "
         f"figures are on. Ours are trained under attack at {TENTH[1]:g}, and measured at the paper's radii and at a "
         "tenth of them."
     )
@@ -63,7 +63,7 @@ def _units(measured: Records) -> str:
 
 def _possible(facts: dict[str, Any]) -> str:
     """What no classifier can keep, from pairs of images that can be turned into one another."""
-    told = [
+    by_data = [
         f"{DATA[data]} {', '.join(f'{share:.1%} at {eps}' for eps, share in one['possible'].items())}"
         for data, one in facts["data"].items()
     ]
@@ -71,7 +71,7 @@ def _possible(facts: dict[str, Any]) -> str:
     return (
         "**What is possible.** Two images of different classes at most 2 eps apart can be turned into the same one, "
         "and a deterministic classifier is wrong on one of them. Pairing such images among so many test images of each "
-        f"set ({images}) gives what no classifier can surpass on them, by eps in pixels: {'; '.join(told)}. More "
+        f"set ({images}) gives what no classifier can surpass on them, by eps in pixels: {'; '.join(by_data)}. More "
         f"images would give more pairs: it is an upper bound, not what can be reached.{_above(facts)}"
     )
 
@@ -79,12 +79,12 @@ def _possible(facts: dict[str, Any]) -> str:
 def _above(facts: dict[str, Any]) -> str:
     """The paper's figures below eps 0.5 that are above what is possible."""
     above = [
-        f"{rule.upper()} {told:.2f}% on {DATA[data]} under {attack.upper()} at eps {eps:g}"
+        f"{rule.upper()} {paper:.2f}% on {DATA[data]} under {attack.upper()} at eps {eps:g}"
         for attack in ("pgd", "fgsm")
         for data, one in facts["data"].items()
         for rule, row in expected()[attack][data].items()
-        for eps, told in zip(EPS[:2], row, strict=False)
-        if told > 100 * one["possible"][f"{eps:g}"]
+        for eps, paper in zip(EPS[:2], row, strict=False)
+        if paper > 100 * one["possible"][f"{eps:g}"]
     ]
     return f" Of the paper's figures, if its radii are in pixels, above that: {'; '.join(above)}." if above else ""
 
@@ -102,7 +102,7 @@ def _em(facts: dict[str, Any]) -> str:
 
 def _dynamic(measured: Records) -> str:
     """What D leaves out: the deviation of the other capsules, from the images of the activation maps."""
-    told = []
+    by_data = []
     for data, title in DATA.items():
         cells = []
         for rule, seed in (("rba", 0), ("em", 0), ("sda", 0), ("sda", 1)):
@@ -111,14 +111,14 @@ def _dynamic(measured: Records) -> str:
                 alone, every = ((record.arrays[key] / 255).std(axis=0).mean() for key in ("map_alone", "map_shuffled"))
                 cells.append(f"{RULES[rule]} {alone:.3f} against {every:.3f}")
         if cells:
-            told.append(f"{title}: {', '.join(cells)}")
-    if not told:
+            by_data.append(f"{title}: {', '.join(cells)}")
+    if not by_data:
         return ""
     return (
         "**D of one class.** D is the deviation of a single capsule, the one that changes most (equation 3), so one "
         "that changes within class 0 is enough for a large D there. The mean deviation over all hidden capsules (for "
         "EM over types), within class 0 against over all, on the 100 images of an activation map each (trained on "
-        f"clean images, SDA by seed): {'; '.join(told)}."
+        f"clean images, SDA by seed): {'; '.join(by_data)}."
     )
 
 
@@ -172,7 +172,7 @@ def _attack(measured: Records) -> str:
 
 def _loss(measured: Records) -> str:
     """What becomes of the fair table's networks where they learn from cross-entropy, and are attacked on it."""
-    told, clearly, fewer = [], [], []
+    by_data, clearly, fewer = [], [], []
     for data in JUDGED:
         cells = []
         for rule in ALIKE:
@@ -185,12 +185,12 @@ def _loss(measured: Records) -> str:
             cells.append(f"{RULES[rule]} {100 * before['accuracy']:.1f} and {100 * after['accuracy']:.1f}%")
             if before["interval"][1] < after["interval"][0] or after["interval"][1] < before["interval"][0]:
                 clearly.append(f"{RULES[rule]}'s on {DATA[data]}")
-        told += [f"{DATA[data]}: {', '.join(cells)}"] if cells else []
-    if not told:
+        by_data += [f"{DATA[data]}: {', '.join(cells)}"] if cells else []
+    if not by_data:
         return ""
     return (
         "**The loss.** In the worst case at the radius of training, with each network's own loss under PGD on the "
-        f"margin, and with cross-entropy under PGD on cross-entropy (one seed each): {'; '.join(told)}. Clearly "
+        f"margin, and with cross-entropy under PGD on cross-entropy (one seed each): {'; '.join(by_data)}. Clearly "
         f"different (the 95% intervals do not meet): {', '.join(clearly) or 'none'}."
         f"{_fewer(fewer)}"
     )
@@ -232,10 +232,10 @@ def _training(measured: Records) -> str:
         )
     behind = []
     for data, title in DATA.items():
-        record, told = measured.get(name_of(data, "em", "standard")), expected()["structure"][data]["em"]["accuracy"]
-        if record is not None and 100 * record.figures["results"]["clean"]["interval"][1] < told:
+        record, paper = measured.get(name_of(data, "em", "standard")), expected()["structure"][data]["em"]["accuracy"]
+        if record is not None and 100 * record.figures["results"]["clean"]["interval"][1] < paper:
             ours = 100 * record.figures["results"]["clean"]["accuracy"]
-            behind.append(f"{title} {ours:.1f}% (paper {told:.2f}%)")
+            behind.append(f"{title} {ours:.1f}% (paper {paper:.2f}%)")
     if behind:
         words += f" EM is less accurate than the paper's, so its figures are of a weaker network: {', '.join(behind)}."
     return words

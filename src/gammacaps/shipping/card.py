@@ -24,7 +24,7 @@ knows images of {height} x {width} pixels of its {classes} classes and answers w
 Its robustness is measured for changes of at most eps in each pixel (L-inf) and says nothing of others: turns, shifts,
 blur, other cameras. The worst case is over the attacks above; a stronger one may lower it. Not for decisions about
 people or safety."""
-TOLD = ["preset", "robust", "eps", "attack_step", "attack_steps", "eps_ramp", "batch", "lr", "schedule", "ema"]
+ALWAYS_GIVEN = ["preset", "robust", "eps", "attack_step", "attack_steps", "eps_ramp", "batch", "lr", "schedule", "ema"]
 CLOCK = "Its rate and eps followed the clock (`--minutes`), so that another training gives other weights. "
 LICENCE = "## Licence\n\nApache-2.0, as the package. This card is generated from the figures of these very weights."
 RESEARCH = (
@@ -61,7 +61,7 @@ def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
         for file, figures in zip(FIGURES, (results, audit), strict=True):
             if figures is not None:
                 write_json(temporary / file, _anywhere(figures, name))
-        write_whole(temporary / FILES[2], words(name, stored, results, audit, parameters).encode())
+        write_whole(temporary / FILES[2], card_text(name, stored, results, audit, parameters).encode())
     return folder
 
 
@@ -71,7 +71,7 @@ def _anywhere(figures: dict[str, Any], name: str) -> dict[str, Any]:
     return {**figures, "run": name, "data": data, "settings": {**figures["settings"], "data_dir": None}}
 
 
-def words(
+def card_text(
     name: str, stored: dict[str, Any], results: dict[str, Any], audit: dict[str, Any] | None, parameters: int
 ) -> str:
     """The card as markdown."""
@@ -154,8 +154,8 @@ def _audited(audit: dict[str, Any] | None) -> str:
 
 def _recipe(name: str, stored: dict[str, Any], results: dict[str, Any]) -> str:
     training = {key: value for key, value in stored["train"].items() if key not in ("data_dir", "device")}
-    # Defaults change; what makes the network is told even where it is one.
-    usual = vars(TrainConfig()) | dict.fromkeys(TOLD, ...)
+    # Defaults change; what makes the network is given even where it is one.
+    usual = vars(TrainConfig()) | dict.fromkeys(ALWAYS_GIVEN, ...)
     line = f"gammacaps train{options(training, usual)} --out runs/my-{name}"
     settings = {key: value for key, value in results["settings"].items() if key not in ("data_dir", "device", "data")}
     measured = f"gammacaps evaluate {name}{options(settings, vars(EvaluateConfig()))}"

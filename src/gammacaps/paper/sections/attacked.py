@@ -23,8 +23,8 @@ def pgd_section(measured: Records, folder: Path) -> str:
     without = [f"`{record.name}`" for record in there if record.by_authors(EPS[0]) is None]
     lacking = f" (not measured: {', '.join(without)})" if without else ""
     theirs = f"{AUTHORS}{lacking}."
-    told = [(theirs, EPS, Record.by_authors), (f"{AT_A_TENTH}{_steps(measured)}", TENTH, _row_of("pgd"))]
-    return _section("table2", "pgd", measured, [(PGD, EPS, _row_of("pgd")), *told])
+    more = [(theirs, EPS, Record.by_authors), (f"{AT_A_TENTH}{_steps(measured)}", TENTH, _row_of("pgd"))]
+    return _section("table2", "pgd", measured, [(PGD, EPS, _row_of("pgd")), *more])
 
 
 def _steps(measured: Records) -> str:
@@ -34,9 +34,11 @@ def _steps(measured: Records) -> str:
         if name in measured and (row := measured[name].accuracy("pgd", TENTH[0])):
             runs.setdefault(row["step"], []).append(f"`{name}`")
     longest = max(runs, default=0.0)
-    told = [f" PGD: 40 steps of {longest:g}, which reach {40 * longest:g}"] if runs else []
-    told += [f"only 40 of {s:g}, which reach {40 * s:g}: {', '.join(runs[s])}" for s in sorted(runs) if s < longest]
-    return "; ".join(told) + "." * bool(told)
+    sentences = [f" PGD: 40 steps of {longest:g}, which reach {40 * longest:g}"] if runs else []
+    sentences += [
+        f"only 40 of {s:g}, which reach {40 * s:g}: {', '.join(runs[s])}" for s in sorted(runs) if s < longest
+    ]
+    return "; ".join(sentences) + "." * bool(sentences)
 
 
 def fgsm_section(measured: Records, folder: Path) -> str:
@@ -58,8 +60,8 @@ def _columns(radii: tuple[float, ...]) -> list[str]:
     """The paper's figure at a radius of the paper's, ours at the same or at a part of it."""
     return [
         column
-        for told, eps in zip(EPS, radii, strict=True)
-        for column in (f"eps {told:g}: paper", f"eps {eps:g}: ours")
+        for papers_eps, eps in zip(EPS, radii, strict=True)
+        for column in (f"eps {papers_eps:g}: paper", f"eps {eps:g}: ours")
     ]
 
 
@@ -75,8 +77,8 @@ def _row_of(attack: str) -> Row:
 
 def _cells(record: Record, attack: str, radii: tuple[float, ...], row_of: Row) -> list[str]:
     figures = record.figures
-    told = expected()[attack][figures["data"]][figures["rule"]]
-    pairs = zip(told, radii, strict=True)
+    papers = expected()[attack][figures["data"]][figures["rule"]]
+    pairs = zip(papers, radii, strict=True)
     cells = [cell for paper, eps in pairs for cell in (f"{paper:.2f}", percent(row_of(record, eps)))]
     return [*heading(record), _trained(figures["train"]), *cells]
 

@@ -15,13 +15,13 @@ def section(measured: Records, folder: Path) -> str:
     if name not in measured:
         return missing("confusion", measured)
     last = measured[name]
-    told = expected()["confusion"]
+    paper = expected()["confusion"]
     names = last.figures["results"]["class_names"]
-    write_whole(folder / "confusion-paper.png", confusion_map(told["matrix"], names).png())
-    sums = [sum(row) for row in told["matrix"]]
+    write_whole(folder / "confusion-paper.png", confusion_map(paper["matrix"], names).png())
+    sums = [sum(row) for row in paper["matrix"]]
     lines = [
-        f"The paper's after {told['steps']:,} steps (SDA, clean test images; a row is the true class). Its rows add up "
-        f"to {min(sums)} to {max(sums)}, {sum(sums):,} in all, where the test set has 1,000 images of each class:"
+        f"The paper's after {paper['steps']:,} steps (SDA, clean test images; a row is the true class). Its rows add "
+        f"up to {min(sums)} to {max(sums)}, {sum(sums):,} in all, where the test set has 1,000 images of each class:"
     ]
     lines.append(f"![The paper's confusion matrix]({folder.name}/confusion-paper.png)")
     for record in (*last.earlier, last):

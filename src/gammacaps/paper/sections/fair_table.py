@@ -33,8 +33,8 @@ def section(measured: Records, folder: Path) -> str:
     rows = [row for record in records for row in _rows(record)]
     checked = [_checked(record) for record in records if record.figures["checks"]]
     believe = "Can these be believed? " + "; ".join(checked) + "." if checked else ""
-    told = (_suite(records), table(HEADER, rows) if rows else "", _unlearned(records), _skipped(records), believe)
-    return "\n\n".join(text for text in (WORDS, *told, missing("fair", measured), _unattacked(measured)) if text)
+    texts = (_suite(records), table(HEADER, rows) if rows else "", _unlearned(records), _skipped(records), believe)
+    return "\n\n".join(text for text in (WORDS, *texts, missing("fair", measured), _unattacked(measured)) if text)
 
 
 def _unattacked(measured: Records) -> str:
@@ -51,12 +51,12 @@ def _unattacked(measured: Records) -> str:
 
 def _unlearned(records: list[Record]) -> str:
     """Which networks have not learned some classes: too short a training for a verdict about the network."""
-    told = [f"`{record.name}` ({', '.join(few)})" for record in records if (few := unlearned(record))]
+    runs = [f"`{record.name}` ({', '.join(few)})" for record in records if (few := unlearned(record))]
     words = (
         f"Classes of which fewer than {UNLEARNED:.0%} are right even on clean images, so that a longer training may "
         "well change the network's place: "
     )
-    return words + "; ".join(told) + "." if told else ""
+    return words + "; ".join(runs) + "." if runs else ""
 
 
 def _suite(records: list[Record]) -> str:
@@ -68,8 +68,8 @@ def _suite(records: list[Record]) -> str:
     for record in records:
         if names := lacking_attacks(record, records):
             stood = any(row["correct"] for row in record.figures["worst"])
-            told = f"`{record.name}`{'' if stood else ' (no image of which stood anyway)'}"
-            without.setdefault(", ".join(names), []).append(told)
+            run = f"`{record.name}`{'' if stood else ' (no image of which stood anyway)'}"
+            without.setdefault(", ".join(names), []).append(run)
     words = f"The suite, as `gammacaps evaluate` names them: {', '.join(name for name in ATTACKS if name in asked)}"
     if any("grey" in row["attacks"] for record in records for row in record.figures["worst"]):
         words += ", and at eps 0.5 the grey image that every image can become"
@@ -83,9 +83,9 @@ def _rows(record: Record) -> list[list[str]]:
     rows = []
     for eps in sorted({train["eps"], *EPS}):
         worst = record.worst(eps)
-        told = [percent(record.accuracy("fgsm", eps)), _pgd(record.accuracy("pgd", eps))]
-        told += ["-", "-"] if worst is None else [f"**{percent(worst)}**", f"{worst['images']:,}"]
-        rows.append([*heading(record), attack, percent(record.figures["results"]["clean"]), f"{eps:g}", *told])
+        cells = [percent(record.accuracy("fgsm", eps)), _pgd(record.accuracy("pgd", eps))]
+        cells += ["-", "-"] if worst is None else [f"**{percent(worst)}**", f"{worst['images']:,}"]
+        rows.append([*heading(record), attack, percent(record.figures["results"]["clean"]), f"{eps:g}", *cells])
     return rows
 
 
@@ -102,15 +102,15 @@ def _skipped(records: list[Record]) -> str:
     for record in records:
         for words in dict.fromkeys(record.figures["skipped"]):
             without.setdefault(words.rstrip("."), []).append(f"`{record.name}`")
-    told = [f"{words} ({', '.join(names)})" for words, names in without.items()]
-    return "Not in the worst case: " + "; ".join(told) + "." if told else ""
+    reasons = [f"{words} ({', '.join(names)})" for words, names in without.items()]
+    return "Not in the worst case: " + "; ".join(reasons) + "." if reasons else ""
 
 
 def _checked(record: Record) -> str:
     judged = [check for check in record.figures["checks"] if check["verdict"] != "skip"]
     passed = sum(check["verdict"] == "pass" for check in judged)
     bad = " ".join(check.get("meaning", check["check"]) for check in judged if check["verdict"] != "pass")
-    told = [f"not: {bad.rstrip('.')}"] if bad else []
+    doubts = [f"not: {bad.rstrip('.')}"] if bad else []
     if any(ONE_CLASS in check.get("meaning", "") for check in judged):
-        told.append("those from `attainable-at-0.5` on saw images of one class alone")
-    return f"`{record.name}`: {passed} of {len(judged)} checks passed" + (f" ({'; '.join(told)})" if told else "")
+        doubts.append("those from `attainable-at-0.5` on saw images of one class alone")
+    return f"`{record.name}`: {passed} of {len(judged)} checks passed" + (f" ({'; '.join(doubts)})" if doubts else "")

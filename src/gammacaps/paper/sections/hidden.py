@@ -37,12 +37,12 @@ def section(measured: Records, folder: Path) -> str:
 def _picture(record: Record) -> bytes:
     names = record.figures["results"]["class_names"]
     images = as_images(record.arrays["generated_hidden"])
-    told = [
+    captions = [
         f"{place}: {one['activation']:.2f} {names[strongest(one['scores'])]}"
         for place, one in enumerate(record.figures["generated"]["hidden"])
     ]
     places = range(0, len(images), COLUMNS)
-    return grid_png([Row(images[k : k + COLUMNS], told[k : k + COLUMNS]) for k in places], side=112)
+    return grid_png([Row(images[k : k + COLUMNS], captions[k : k + COLUMNS]) for k in places], side=112)
 
 
 def _rows(record: Record) -> list[list[str]]:
@@ -51,6 +51,6 @@ def _rows(record: Record) -> list[list[str]]:
     for place, one in enumerate(record.figures["generated"]["hidden"]):
         active = [names[k] for k, length in enumerate(one["scores"]) if length > ACTIVE]
         best = strongest(one["scores"])
-        told = f"{names[best]} ({one['scores'][best]:.2f})"
-        rows.append([str(place), f"{one['activation']:.2f}", told, ", ".join(active) or "none"])
+        answer = f"{names[best]} ({one['scores'][best]:.2f})"
+        rows.append([str(place), f"{one['activation']:.2f}", answer, ", ".join(active) or "none"])
     return rows

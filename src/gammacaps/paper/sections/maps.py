@@ -30,12 +30,12 @@ def _picture(records: list[Record]) -> bytes:
     figure = Figure(figsize=(3.2 * len(records), 6), layout="constrained")
     cells = figure.subplots(2, len(records), squeeze=False)
     for column, record in enumerate(records):
-        told = record.figures["map"]
-        both = (("map_shuffled", "all classes", told["D_shuffled"]), ("map_alone", "class 0", told["D_alone"]))
+        shown = record.figures["map"]
+        both = (("map_shuffled", "all classes", shown["D_shuffled"]), ("map_alone", "class 0", shown["D_alone"]))
         for row, (key, which, D) in enumerate(both):
             axes = cells[row][column]
             axes.imshow(record.arrays[key], cmap="gray", vmin=0, vmax=255, aspect="auto", interpolation="nearest")
             axes.set_title(f"{RULES[record.figures['rule']]}, {which} (D = {D:.2f})", fontsize=9)
-            axes.set_xlabel(told["unit"], fontsize=8)
+            axes.set_xlabel(shown["unit"], fontsize=8)
             axes.tick_params(labelsize=7)
     return figure_png(figure)

@@ -49,8 +49,8 @@ def _rows(name: str) -> list[list[str]]:
     for eps in sorted({row["eps"] for row in results["attacks"]}):
         pgd = next((row for row in results["attacks"] if row["attack"] == "pgd" and row["eps"] == eps), None)
         worst = next((row for row in results["worst"] if row["eps"] == eps), None)
-        told = expected()["pgd"].get(data)
-        paper = f"{told['sda'][EPS.index(eps)]:.2f}" if told and eps in EPS else "-"
+        papers = expected()["pgd"].get(data)
+        paper = f"{papers['sda'][EPS.index(eps)]:.2f}" if papers and eps in EPS else "-"
         rows.append([*about, f"{eps:g}", paper, _of(pgd), f"**{_of(worst)}**" if worst else "-"])
     return rows
 

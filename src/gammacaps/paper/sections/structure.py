@@ -25,8 +25,8 @@ def section(measured: Records, folder: Path) -> str:
 
 
 def _row(record: Record) -> list[str]:
-    told = expected()["structure"][record.figures["data"]][record.figures["rule"]]
+    paper = expected()["structure"][record.figures["data"]][record.figures["rule"]]
     ours = numbers(record)
-    cells = [cell for name in ("T0", "D0", "T", "D") for cell in (score(told[name]), score(ours[name]))]
+    cells = [cell for name in ("T0", "D0", "T", "D") for cell in (score(paper[name]), score(ours[name]))]
     clean = percent(record.figures["results"]["clean"])
-    return [*heading(record), *cells, f"{told['accuracy']:.2f}", clean]
+    return [*heading(record), *cells, f"{paper['accuracy']:.2f}", clean]
