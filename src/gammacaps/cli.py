@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TextIO
 
 import tyro
 
+from gammacaps._version import __version__
 from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
@@ -477,9 +478,7 @@ def run(arguments: list[str]) -> None:
         show(overview())
         return
     if arguments[0] == "--version":
-        import gammacaps
-
-        show(f"gammacaps {gammacaps.__version__}")
+        show(f"gammacaps {__version__}")
         return
     verb, *rest = arguments
     if rest and f"{verb} {rest[0]}" in VERBS:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-import gammacaps
+from gammacaps._version import __version__
 from gammacaps.errors import InputError
 
 
@@ -47,7 +47,7 @@ def describe_machine(device: str = "auto", *, processes: int = 1) -> dict[str, A
         "device_name": name,
         "threads": torch.get_num_threads(),
         **({"processes": processes} if processes > 1 else {}),
-        "gammacaps": gammacaps.__version__,
+        "gammacaps": __version__,
         "torch": torch.__version__,
         "python": sys.version.split()[0],
         "system": platform.system(),

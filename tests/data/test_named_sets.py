@@ -326,3 +326,13 @@ def test_a_plugin_s_set_on_the_command_line(
     main(["data", "mine", "--data-dir", "data"])
     assert "train: 2 images of 1x2x2 from data/my-images.gz" in capsys.readouterr().out
     assert load_data("mine", data_dir="data")[1].tolist() == [3, 9]
+
+
+def test_the_guide_s_set_can_be_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = (Path(__file__).parents[2] / "docs/own-data.md").read_text()
+    (source,) = re.findall(r"```python\n(# my_sets\.py.*?)```", guide, re.DOTALL)
+    monkeypatch.setitem(NAMED_SETS, "kuzushiji", tiny_set())
+    monkeypatch.delitem(NAMED_SETS, "kuzushiji")
+    exec(compile(source, "my_sets.py", "exec"), {})
+    assert names()[-2] == "kuzushiji"
+    assert find("kuzushiji") is None

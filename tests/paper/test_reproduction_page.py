@@ -84,7 +84,7 @@ def test_the_page_opens_with_what_held_on_which_data(tmp_path):
     assert rows["T near the paper's"] == "held | held | did not"
     assert rows["As robust as the paper's"] == "held | held | -"
     assert rows["20% under strong attacks"] == "held | - | -"
-    assert set(rows) - {"claim", "---"} == set(CLAIMS)
+    assert set(rows) - {"claim", "---"} == {claim.title for claim in CLAIMS}
     told = text[text.index("### Did not hold") : text.index("## Read this beside")]
     assert re.search(
         r"^- \*\*T near the paper's\.\*\* .*:\n(  - .*\n){2}  - smallNORB \(not\): SDA 0.47 and 0.53", told, re.M

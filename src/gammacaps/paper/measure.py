@@ -17,12 +17,13 @@ from gammacaps.explain.filters import first_filters
 from gammacaps.explain.maps import activation_map
 from gammacaps.explain.nothing import none_of_the_above
 from gammacaps.explain.reconstruct import reconstruct
-from gammacaps.models import CapsuleModel, GammaCapsNet, MatrixCapsNet, Model, load
+from gammacaps.models import CapsuleModel, GammaCapsNet, MatrixCapsNet, Model
 from gammacaps.names import AttackLossName
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.plan import PALE, PARTS, QUICK_INPUTS, QUICK_SUITE, TENTH, Planned, limited
 from gammacaps.report.collect import ON_CPU, ON_GPU
+from gammacaps.runs.run import Run
 
 AUTHORS_LOSS: AttackLossName = "ce"  # what PGD makes large in the authors' code
 TENTH_STEP = 0.0025  # 40 of them cross the largest ball
@@ -46,7 +47,7 @@ def measure(run: Path, planned: Planned, options: ReproduceConfig) -> tuple[dict
         tenth = EvaluateConfig(attacks=("paper",), eps=TENTH, attack_step=TENTH_STEP, checks=False, **common)
         figures["tenth"] = evaluate_run(run, tenth)["attacks"]
     arrays: Arrays = {}
-    model = load(run, device=device)
+    model = Run(run).model(device)
     _look(model, test, figures, arrays)
     if planned.generate and isinstance(model, GammaCapsNet):
         made = QUICK_INPUTS if options.quick else ON_CPU if device.type == "cpu" else ON_GPU
