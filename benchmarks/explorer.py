@@ -28,10 +28,10 @@ def main() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
-            found = re.search(r"http://\S+/", server.stdout.readline())
-            if found is None:
+            address = re.search(r"http://\S+/", server.stdout.readline())
+            if address is None:
                 sys.exit("The explorer did not start.")
-            measure(found[0], server.pid)
+            measure(address[0], server.pid)
         finally:
             server.terminate()
 

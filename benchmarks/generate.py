@@ -51,14 +51,14 @@ def main(options: Options) -> None:
     for layer in model.layers[1:]:  # kernels are compiled before the time starts
         activate_all(model, layer, [0], starts=options.starts, steps=2)
     start = time.perf_counter()
-    found = [
+    made = [
         (layer, activate_all(model, layer, starts=options.starts, steps=options.steps)) for layer in model.layers[1:]
     ]
     seconds = time.perf_counter() - start
-    error = max(_error(model, layer, generated) for layer, generated in found)
+    error = max(_error(model, layer, generated) for layer, generated in made)
     if not error <= LIMIT:
         sys.exit(f"Not timed: lengths are off by {error:.1e} (limit {LIMIT:.0e}).")
-    count = sum(len(generated) for _, generated in found)
+    count = sum(len(generated) for _, generated in made)
     row = {
         **machine(device),
         "network": options.preset if options.run is None else str(options.run.name),
@@ -74,14 +74,14 @@ def main(options: Options) -> None:
         append([row], options.out)
 
 
-def _error(model: GammaCapsNet, layer: str, found: list[Generated]) -> float:
-    """How far the lengths told are from those by plain ops in float64, at most."""
+def _error(model: GammaCapsNet, layer: str, made: list[Generated]) -> float:
+    """How far the lengths given are from those by plain ops in float64, at most."""
     exact = copy.deepcopy(routed_by("torch", model)).double()
-    images = torch.stack([one.image for one in found]).double()
+    images = torch.stack([one.image for one in made]).double()
     with torch.no_grad():
         lengths = exact.parse(images, couplings=False).activations[model.layers.index(layer)].diagonal()
-    told = torch.tensor([one.activation for one in found], device=lengths.device)
-    return float((told - lengths).abs().max())
+    given = torch.tensor([one.activation for one in made], device=lengths.device)
+    return float((given - lengths).abs().max())
 
 
 if __name__ == "__main__":

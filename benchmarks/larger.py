@@ -168,14 +168,14 @@ def main() -> None:
     torch.manual_seed(options.seed)
     few = {"filters": 8, "primary_types": 4} if options.quick else {}
     model = create("residual", image_shape=(1, options.size, options.size), classes=5, decoder=(), **few).to(device)
-    found = train(model, *norb(options, device), options)
-    print(json.dumps({"task": "smallnorb", "size": options.size, "classes": 5, **found, **facts}), flush=True)
+    figures = train(model, *norb(options, device), options)
+    print(json.dumps({"task": "smallnorb", "size": options.size, "classes": 5, **figures, **facts}), flush=True)
 
     torch.manual_seed(options.seed)
     layer = ManyClasses(options.lower, options.classes).to(device)
     drawn = kinds(options.lower, options.classes, options.batch, device, options.seed)
-    found = train(layer, drawn, drawn, options)
-    print(json.dumps({"task": "many classes", "lower": options.lower, "classes": options.classes, **found, **facts}))
+    figures = train(layer, drawn, drawn, options)
+    print(json.dumps({"task": "many classes", "lower": options.lower, "classes": options.classes, **figures, **facts}))
 
 
 if __name__ == "__main__":

@@ -16,10 +16,7 @@ from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.interval import wilson
-from gammacaps.models import load
-from gammacaps.models.folder import read_config
-from gammacaps.models.shipped import stored_at
-from gammacaps.runs.train_config import config_from
+from gammacaps.runs.run import Run
 from gammacaps.training.step import attack
 
 
@@ -39,15 +36,15 @@ class Options:
     """auto, cpu, cuda."""
 
 
-def measure(run: str, options: Options) -> dict[str, Any]:
+def measure(name: str, options: Options) -> dict[str, Any]:
     """The shares of training and of test images that are right under the training's attack."""
-    folder = stored_at(run)
-    config = config_from(read_config(folder)["train"])
-    if not config.robust:
-        raise InputError(f"{run} was trained on clean images: there is no attack to repeat.")
+    run = Run(name)
+    config = run.config.train
+    if config is None or not config.robust:
+        raise InputError(f"{name} was trained on clean images: there is no attack to repeat.")
     device = pick_device(options.device)
-    model = load(folder, device=device)
-    found: dict[str, Any] = {"run": folder.name}
+    model = run.model(device)
+    figures: dict[str, Any] = {"run": run.folder.name}
     for split in ("train", "test"):
         data = load_set(config.data, split, data_dir=options.data_dir, size=config.size)
         images, labels = (x.to(device) for x in balanced(data, options.images))
@@ -59,9 +56,13 @@ def measure(run: str, options: Options) -> dict[str, Any]:
             attacked = attack(config, model, *given, step=place, progress=1.0, clean=clean)
             with torch.no_grad():
                 right += int((model(attacked).argmax(dim=1) == given[1]).sum())
-        found[split] = {"accuracy": right / len(images), "interval": wilson(right, len(images)), "images": len(images)}
-    told = ("data", "eps", "attack_steps", "attack_step", "attack_loss", "loss", "shift", "flip", "trades")
-    return {**found, "train_config": {name: getattr(config, name) for name in told}}
+        figures[split] = {
+            "accuracy": right / len(images),
+            "interval": wilson(right, len(images)),
+            "images": len(images),
+        }
+    shown = ("data", "eps", "attack_steps", "attack_step", "attack_loss", "loss", "shift", "flip", "trades")
+    return {**figures, "train_config": {name: getattr(config, name) for name in shown}}
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Task:
+class RivalTask:
     """The same computation several ways: `input` (B, ...) to an output, then back with the gradient `backwards`."""
 
     what: str
@@ -83,22 +83,22 @@ def routing_ways(layer: RoutedCapsules) -> dict[str, Way]:
     }
 
 
-def network_task(model: GammaCapsNet, batch: int) -> Task:
+def network_task(model: GammaCapsNet, batch: int) -> RivalTask:
     """Images to scores. The weights are frozen, as they are under attack."""
     model.requires_grad_(False)
     layers = [routing_ways(layer) for layer in model.routed if isinstance(layer, RoutedCapsules)]
     plain = ("materialised", "reference")
     ways: dict[str, Way] = {name: materialised.network(model, [ways[name] for ways in layers]) for name in plain}
     images = torch.rand(batch, *model.config.image_shape).requires_grad_()
-    return Task("network", {**ways, "gammacaps": model}, images, torch.randn(batch, model.config.classes))
+    return RivalTask("network", {**ways, "gammacaps": model}, images, torch.randn(batch, model.config.classes))
 
 
-def routing_task(layer: RoutedCapsules, batch: int) -> Task:
+def routing_task(layer: RoutedCapsules, batch: int) -> RivalTask:
     """Poses to poses through one layer. The weights are frozen."""
     layer.requires_grad_(False)
     I, J, d, D = layer.weight.shape
     poses = squash(torch.randn(batch, I, d)).requires_grad_()
-    return Task(f"routing I={I} J={J} d={d} D={D}", routing_ways(layer), poses, torch.randn(batch, J, D))
+    return RivalTask(f"routing I={I} J={J} d={d} D={D}", routing_ways(layer), poses, torch.randn(batch, J, D))
 
 
 def relative_error(ours: Tensor, standard: Tensor) -> float:
@@ -107,22 +107,22 @@ def relative_error(ours: Tensor, standard: Tensor) -> float:
     return ((ours - standard).norm(dim=1) / standard.norm(dim=1)).max().item()
 
 
-def disagreements(task: Task) -> list[str]:
+def disagreements(task: RivalTask) -> list[str]:
     """The gate: a sentence for each implementation that does not give the reference's output or gradient."""
     standard = task.run("reference")
-    found = []
+    sentences = []
     for name in task.ways:
         errors = [relative_error(*pair) for pair in zip(task.run(name), standard, strict=True)]
         # Written so that NaN fails.
         if not (errors[0] < OUTPUT_LIMIT and errors[1] < GRADIENT_LIMIT):
-            found.append(
+            sentences.append(
                 f"{task.what}: {name} is not the reference: relative error {errors[0]:.1e} of the output "
                 f"(limit {OUTPUT_LIMIT:.0e}), {errors[1]:.1e} of the gradient (limit {GRADIENT_LIMIT:.0e})."
             )
-    return found
+    return sentences
 
 
-def measure(task: Task, repeats: int) -> dict[str, list[float]]:
+def measure(task: RivalTask, repeats: int) -> dict[str, list[float]]:
     """Milliseconds of each implementation in each round."""
     times: dict[str, list[float]] = {name: [] for name in task.ways}
     for _ in range(WARM_UP + repeats):
@@ -133,7 +133,7 @@ def measure(task: Task, repeats: int) -> dict[str, list[float]]:
     return {name: of_rounds[WARM_UP:] for name, of_rounds in times.items()}
 
 
-def rows_of(task: Task, times: dict[str, list[float]]) -> list[dict[str, Any]]:
+def rows_of(task: RivalTask, times: dict[str, list[float]]) -> list[dict[str, Any]]:
     """One row an implementation; its ratio is the median of those within each round, where the machine is the same."""
     rows = []
     for name, of_rounds in times.items():
@@ -180,7 +180,7 @@ def append(rows: list[dict[str, Any]], path: Path) -> None:
             writer.writerow(machine | rounded)
 
 
-def benchmark(tasks: list[Task], options: Options) -> None:
+def benchmark(tasks: list[RivalTask], options: Options) -> None:
     """Gate, times, tables and, where asked for, rows; exits with status 1 where the implementations disagree."""
     wrong = [sentence for task in tasks for sentence in disagreements(task)]
     if wrong:

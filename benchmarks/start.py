@@ -81,11 +81,11 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for name, changes in NETWORKS.items():
         for long in (False, True):
-            found = at_the_start(started(changes, long))
+            measured = at_the_start(started(changes, long))
             right = learned(started(changes, long))
-            lengths = " ".join(f"{length:.2f}" for length in found["lengths"])
-            told = f"{found['moves']:.5f} | {found['gradient']:.4f} | {right:.0%}"
-            print(f"| {name} | {'long' if long else 'paper'} | {lengths} | {told} |", flush=True)
+            lengths = " ".join(f"{length:.2f}" for length in measured["lengths"])
+            figures = f"{measured['moves']:.5f} | {measured['gradient']:.4f} | {right:.0%}"
+            print(f"| {name} | {'long' if long else 'paper'} | {lengths} | {figures} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -48,8 +48,8 @@ def main(steps: int = 100) -> None:
     trainer = lightning.Trainer(max_steps=steps, devices=1, logger=False, enable_checkpointing=False)
     module = UnderAttack()
     trainer.fit(module, train)
-    (found,) = trainer.validate(module, test, verbose=False)
-    print(f"accuracy {found['accuracy']:.3f}, T {found['T']:.3f} after {steps} steps")
+    (scores,) = trainer.validate(module, test, verbose=False)
+    print(f"accuracy {scores['accuracy']:.3f}, T {scores['T']:.3f} after {steps} steps")
 
 
 if __name__ == "__main__":

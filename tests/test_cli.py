@@ -301,6 +301,6 @@ def test_memory_that_is_not_enough_is_one_sentence(monkeypatch, capsys):
     def takes_all(*arguments, **keywords):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 400000000000 bytes.")
 
-    monkeypatch.setattr("gammacaps.data.describe.overview", takes_all)
+    monkeypatch.setattr("gammacaps.data.summary.overview", takes_all)
     assert status("data") == 2
     assert "The memory is not enough for this" in capsys.readouterr().err

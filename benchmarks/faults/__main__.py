@@ -67,15 +67,15 @@ FAULTS = (
 
 def schedule(faults: tuple[Fault, ...], seconds: float, once: Callable[[Fault, int], Tried]) -> dict[str, list[Tried]]:
     """Each kind of fault once, and then, until the time is over, the one furthest behind its share of it."""
-    found: dict[str, list[Tried]] = {fault.name: [] for fault in faults}
-    spent = dict.fromkeys(found, 0.0)
+    tries: dict[str, list[Tried]] = {fault.name: [] for fault in faults}
+    spent = dict.fromkeys(tries, 0.0)
     start = time.monotonic()
     while True:
-        fault = min(faults, key=lambda one: (bool(found[one.name]), spent[one.name] / one.share))
+        fault = min(faults, key=lambda one: (bool(tries[one.name]), spent[one.name] / one.share))
         began = time.monotonic()
-        if found[fault.name] and began - start >= seconds:
-            return found
-        found[fault.name].append(once(fault, len(found[fault.name])))
+        if tries[fault.name] and began - start >= seconds:
+            return tries
+        tries[fault.name].append(once(fault, len(tries[fault.name])))
         spent[fault.name] += time.monotonic() - began
 
 
@@ -95,14 +95,14 @@ def main(options: Options) -> int:
             print(f"{seconds:5.0f} s  {fault.name}: {tried.what}: {end}", file=sys.stderr, flush=True)
             return tried
 
-        found = schedule(faults, 60 * options.minutes - (time.monotonic() - start), once)
+        tries = schedule(faults, 60 * options.minutes - (time.monotonic() - start), once)
     only = f" --only '{options.only}'" if options.only else ""
     given = f"--minutes {options.minutes:g} --seed {options.seed}{only}"
-    parts = [about(given, time.monotonic() - start), table(found), losses(found)]
+    parts = [about(given, time.monotonic() - start), table(tries), losses(tries)]
     print("\n\n".join(parts))
     if options.out is not None:
         write_page(options.out, parts)
-    return int(any(one.lost for tried in found.values() for one in tried))
+    return int(any(one.lost for tried in tries.values() for one in tried))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Seen:
+class CrowdOutcome:
     """What happened to the crowd."""
 
     statuses: dict[int, int] = field(default_factory=dict)
@@ -51,21 +51,21 @@ def crowd(stage: Stage, chance: Random) -> Tried:
     ):
         try:
             assert server.stdout is not None
-            found = re.search(rb"http://127\.0\.0\.1:(\d+)/", server.stdout.readline())
-            if found is None:
+            address = re.search(rb"http://127\.0\.0\.1:(\d+)/", server.stdout.readline())
+            if address is None:
                 return Tried("the explorer", ("it did not start",))
             try:
-                seen = asyncio.run(visit(int(found[1]), server.pid, chance))
+                seen = asyncio.run(visit(int(address[1]), server.pid, chance))
             except OSError as error:
-                seen = Seen(lost=[f"it could no longer be reached ({error})"])
+                seen = CrowdOutcome(lost=[f"it could no longer be reached ({error})"])
             server.send_signal(signal.SIGTERM)
             status = _end(server)
             errors.seek(0)
             ran = Ran("explore", status, errors.read().decode(errors="replace"), signal.SIGTERM)
         finally:
             server.kill()
-    told = ", ".join(f"{count} x {status}" for status, count in sorted(seen.statuses.items()))
-    return Tried(f"the explorer, answers {told}", (*seen.lost, *ended_badly(ran)))
+    answers = ", ".join(f"{count} x {status}" for status, count in sorted(seen.statuses.items()))
+    return Tried(f"the explorer, answers {answers}", (*seen.lost, *ended_badly(ran)))
 
 
 def _end(server: "subprocess.Popen[bytes]") -> int | None:
@@ -75,9 +75,9 @@ def _end(server: "subprocess.Popen[bytes]") -> int | None:
         return None
 
 
-async def visit(port: int, pid: int, chance: Random) -> Seen:
+async def visit(port: int, pid: int, chance: Random) -> CrowdOutcome:
     """The crowd comes and goes; then one ordinary visitor."""
-    seen = Seen()
+    seen = CrowdOutcome()
     await ask(port, chance)
     before, start = memory(pid), time.monotonic()
     idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(IDLE)]
@@ -122,7 +122,7 @@ async def ask(port: int, chance: Random, *, leaves: bool = False) -> int | None:
         writer.close()
 
 
-async def keep_asking(port: int, chance: Random, seen: Seen, end: float, *, leaves: bool) -> None:
+async def keep_asking(port: int, chance: Random, seen: CrowdOutcome, end: float, *, leaves: bool) -> None:
     while time.monotonic() < end:
         status: int | None = 0
         with contextlib.suppress(OSError):

@@ -28,9 +28,9 @@ class Ran:
     sent: int | None = None
 
     def sentence(self) -> str | None:
-        """What it told the user, where that is one sentence."""
-        told = [line for line in self.errors.splitlines() if line.startswith("gammacaps: ")]
-        return told[0].removeprefix("gammacaps: ") if len(told) == 1 else None
+        """What it said to the user, where that is one sentence."""
+        said = [line for line in self.errors.splitlines() if line.startswith("gammacaps: ")]
+        return said[0].removeprefix("gammacaps: ") if len(said) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ def metrics_wrong(rows: Sequence[Any], right: Sequence[Any], stops: int = 0) -> 
     if disorder := out_of_order(rows):
         return disorder
     wanted = {row["step"]: plain(row) for row in right}
-    found = {row["step"]: plain(row) for row in rows}
-    missing, more = set(wanted) - set(found), set(found) - set(wanted)
+    written = {row["step"]: plain(row) for row in rows}
+    missing, more = set(wanted) - set(written), set(written) - set(wanted)
     if missing or len(more) > stops:
         return [f"metrics.jsonl lacks {len(missing)} lines and has {len(more)} more"]
-    differ = [step for step in wanted if wanted[step] != found[step]]
+    differ = [step for step in wanted if wanted[step] != written[step]]
     return [f"metrics.jsonl differs at step {differ[0]}"] if differ else []
 
 
@@ -113,8 +113,8 @@ def plain(value: Any) -> Any:
 
 def leftovers(*folders: Path) -> list[str]:
     """Files that are not whole, in these folders."""
-    found = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
-    return [f"{path.name} was left over" for path in found if LEFT_OVER.fullmatch(path.name)]
+    paths = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
+    return [f"{path.name} was left over" for path in paths if LEFT_OVER.fullmatch(path.name)]
 
 
 def unreadable(path: Path) -> list[str]:

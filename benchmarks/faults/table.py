@@ -14,21 +14,21 @@ from gammacaps.errors import InputError
 BEGIN, END = "<!-- faults: the script writes from here -->", "<!-- faults: to here -->"
 
 
-def table(found: dict[str, list[Tried]]) -> str:
+def table(tries: dict[str, list[Tried]]) -> str:
     """A row a kind of fault."""
     lines = ["| fault | tried | went on or said one sentence | taken | lost |", "| --- | --- | --- | --- | --- |"]
-    for name, tried in found.items():
+    for name, tried in tries.items():
         lost = sum(bool(one.lost) for one in tried)
         taken = sum(one.taken and not one.lost for one in tried)
         lines.append(f"| {name} | {len(tried)} | {len(tried) - lost - taken} | {taken} | {lost} |")
     return "\n".join(lines)
 
 
-def losses(found: dict[str, list[Tried]]) -> str:
+def losses(tries: dict[str, list[Tried]]) -> str:
     """What was lost, fault by fault; with the number of the try, which the seed repeats."""
     lines = [
         f"- {name}, {number}: {one.what}: {'; '.join(dict.fromkeys(one.lost))}"
-        for name, tried in found.items()
+        for name, tried in tries.items()
         for number, one in enumerate(tried, start=1)
         if one.lost
     ]

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from gammacaps._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from gammacaps.data import load_data as load_data

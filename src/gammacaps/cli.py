@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TextIO
 
 import tyro
 
+from gammacaps._version import __version__
 from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
@@ -23,7 +24,7 @@ from gammacaps.imports import load_plugins
 from gammacaps.launch import launch
 from gammacaps.names import VECTOR_PRESETS, shipped_names
 from gammacaps.options import MOST, check_amount, check_seed, check_whole
-from gammacaps.paper.config import Part, ReproduceConfig
+from gammacaps.paper.config import PaperPart, ReproduceConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.runs.train_config import TrainConfig, read_config_file
 
@@ -105,7 +106,7 @@ class Explore:
 class Reproduce:
     """Make the paper's tables and figures, its numbers beside ours, and what it leaves out; docs/reproduction.md."""
 
-    parts: tyro.conf.Positional[tuple[Part, ...]] = ("all",)
+    parts: tyro.conf.Positional[tuple[PaperPart, ...]] = ("all",)
     """Which of them."""
     reproduce: ReproduceConfig = field(default_factory=ReproduceConfig)
 
@@ -319,28 +320,28 @@ def _folders(runs: tuple[Path, ...], files: Sequence[str] = (), folder: str | No
 
 
 def data(options: Data) -> None:
-    from gammacaps.data.describe import describe, overview
+    from gammacaps.data.summary import overview, summarize_set
 
     if options.store is not None:
         store_data(options)
         return
-    facts, words = overview(options.data_dir) if options.name is None else describe(options.name, options.data_dir)
+    facts, words = overview(options.data_dir) if options.name is None else summarize_set(options.name, options.data_dir)
     show(json.dumps(facts) if options.json else words)
 
 
 def data_check(options: DataCheck) -> None:
-    from gammacaps.data.describe import checked
-    from gammacaps.data.examine import examine
+    from gammacaps.data.inspection import inspect_set
+    from gammacaps.data.summary import summarize_inspection
 
-    found = examine(options.name, size=options.size, data_dir=options.data_dir)
-    facts, words = checked(found, options.size)
+    inspection = inspect_set(options.name, size=options.size, data_dir=options.data_dir)
+    facts, words = summarize_inspection(inspection, options.size)
     show(json.dumps(facts) if options.json else words)
-    if found.problems:
+    if inspection.problems:
         sys.exit(1)
 
 
 def store_data(options: Data) -> None:
-    from gammacaps.data.storing import store_set
+    from gammacaps.data.write_npy_folder import store_set
 
     if options.name is None:
         raise InputError("Name the data set that is to be stored, such as: gammacaps data photos --store photos-stored")
@@ -477,9 +478,7 @@ def run(arguments: list[str]) -> None:
         show(overview())
         return
     if arguments[0] == "--version":
-        import gammacaps
-
-        show(f"gammacaps {gammacaps.__version__}")
+        show(f"gammacaps {__version__}")
         return
     verb, *rest = arguments
     if rest and f"{verb} {rest[0]}" in VERBS:

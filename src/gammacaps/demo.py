@@ -45,7 +45,7 @@ def run_demo(
 ) -> None:
     """Trains, measures and draws; ends with a table and where everything lies."""
     started = time.monotonic()
-    claim(folder)
+    take_folder(folder)
     runs = {"under attack": folder / "robust", "standard": folder / "standard"}
     # With a single step the network soon learns to withstand that step alone; with more there are fewer of training.
     attack: dict[str, Any] = {"eps": EPS, "attack_steps": 2, "attack_step": 0.07, "eps_ramp": 0.5}
@@ -73,7 +73,7 @@ def run_demo(
     print(f"All of it took {time.monotonic() - started:.0f} s.")
 
 
-def claim(folder: Path) -> None:
+def take_folder(folder: Path) -> None:
     """Makes the demo's folder, or takes an earlier demo's; any other is refused, since its runs would be replaced."""
     mark = folder / "demo.txt"
     with told(folder):

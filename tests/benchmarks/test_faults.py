@@ -181,15 +181,15 @@ def test_each_fault_comes_once_and_then_by_its_share_of_the_time(monkeypatch):
 
     faults = (Fault("often", once, 3), Fault("seldom", once, 1))
     assert [len(tried) for tried in schedule(faults, 0, once).values()] == [1, 1]
-    found = schedule(faults, 40, once)
-    assert [len(tried) for tried in found.values()] == [30, 10]
-    assert [one.what for one in found["often"]] == [str(number) for number in range(30)]
+    tries = schedule(faults, 40, once)
+    assert [len(tried) for tried in tries.values()] == [30, 10]
+    assert [one.what for one in tries["often"]] == [str(number) for number in range(30)]
 
 
 def test_the_table_counts_what_was_taken_and_lost_and_takes_its_place_in_a_page(tmp_path):
-    found = {"kills": [Tried("a"), Tried("b", ("the weights differ",), taken=True)], "bits": [Tried("c", taken=True)]}
-    assert table(found).splitlines()[2:] == ["| kills | 2 | 1 | 0 | 1 |", "| bits | 1 | 0 | 1 | 0 |"]
-    assert losses(found) == "- kills, 2: b: the weights differ"
+    tries = {"kills": [Tried("a"), Tried("b", ("the weights differ",), taken=True)], "bits": [Tried("c", taken=True)]}
+    assert table(tries).splitlines()[2:] == ["| kills | 2 | 1 | 0 | 1 |", "| bits | 1 | 0 | 1 | 0 |"]
+    assert losses(tries) == "- kills, 2: b: the weights differ"
     assert losses({"kills": [Tried("a")]}) == "Nothing was lost."
     page = tmp_path / "page.md"
     page.write_text(f"# Page\n{BEGIN}\nold\n{END}\nend\n")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gammacaps.data import registry
+from gammacaps.data.named_files import ENVIRONMENT
+from gammacaps.data.named_sets import NAMED_SETS
 
 SHARED = Path(__file__).parents[2].parent / "shared/data"
 
@@ -14,12 +15,12 @@ SHARED = Path(__file__).parents[2].parent / "shared/data"
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that stands for the user's cache."""
     cache = tmp_path_factory.mktemp("cache")
-    monkeypatch.delenv(registry.ENVIRONMENT, raising=False)
+    monkeypatch.delenv(ENVIRONMENT, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    for name, entry in registry.ENTRIES.items():
+    for name, entry in NAMED_SETS.items():
         # Port 9 of this machine answers nobody.
-        monkeypatch.setitem(registry.ENTRIES, name, replace(entry, url="http://127.0.0.1:9/", folders=()))
+        monkeypatch.setitem(NAMED_SETS, name, replace(entry, url="http://127.0.0.1:9/", folders=()))
     return cache
 
 

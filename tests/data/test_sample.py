@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gammacaps.data import load_set
-from gammacaps.data.registry import EMBEDDED
+from gammacaps.data.named_sets import EMBEDDED
 from gammacaps.data.sample import build
 
 

@@ -37,7 +37,7 @@ def test_captum_shares_out_the_scores():
 
 def test_a_loop_of_lightning_trains_under_attack():
     pytest.importorskip("lightning")
-    found = re.search(r"accuracy ([\d.]+), T ([\d.]+) after 4 steps", output("lightning_training.py", "4"))
-    assert found
-    assert 0 < float(found[1]) <= 1
-    assert 0 < float(found[2]) < 1
+    printed = re.search(r"accuracy ([\d.]+), T ([\d.]+) after 4 steps", output("lightning_training.py", "4"))
+    assert printed
+    assert 0 < float(printed[1]) <= 1
+    assert 0 < float(printed[2]) < 1

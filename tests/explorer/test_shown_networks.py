@@ -5,8 +5,7 @@ import pytest
 import torch
 from serving import make_run
 
-from gammacaps.data import StoredImages, StoredSet, load_set
-from gammacaps.data.storing import store_set
+from gammacaps.data import StoredImages, StoredSet, load_set, store_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.run import EPS

@@ -20,7 +20,7 @@ from gammacaps.evaluation.store import identity
 from gammacaps.files import read_json
 from gammacaps.models.shipped import FIGURES, FILES, run_folder
 from gammacaps.names import SHIPPED, shipped_names
-from gammacaps.shipping.card import words
+from gammacaps.shipping.card import card_text
 
 NAMES = shipped_names()
 ALWAYS_AT = 0.3  # measured of all, whatever they were trained at
@@ -119,7 +119,7 @@ def test_a_card_is_made_from_the_figures_of_these_very_weights(name):
     folder, model = SHIPPED / name, gammacaps.load(name)
     stored, results, audit = (read_json(folder / file) for file in ("config.json", *FIGURES))
     assert results["weights"] == audit["weights"] == identity(model)
-    assert (folder / "README.md").read_text() == words(
+    assert (folder / "README.md").read_text() == card_text(
         name, stored, results, audit, sum(p.numel() for p in model.parameters())
     )
 

@@ -3,22 +3,23 @@
 import re
 
 import pytest
-from made_up import as_the_paper_says, changed, record
+from made_up import RUNS, as_the_paper_says, changed, record
 
 from gammacaps.paper.claims import CLAIMS
-from gammacaps.paper.claims.attacked import bound
-from gammacaps.paper.claims.judge import together
+from gammacaps.paper.claims.claim import together
+from gammacaps.paper.plan import PARTS
+from gammacaps.paper.readings import most_frequent_share
 from gammacaps.paper.record import Record
 
 LONG = "fashion-mnist-sda-long-0"
 
 
-def by_words(found):
-    return {check.__name__: check(found) for check in CLAIMS.values()}
+def by_words(records):
+    return {claim.name: claim.judged(records) for claim in CLAIMS}
 
 
-def told(claim):
-    return "; ".join(claim.found)
+def told(verdict):
+    return "; ".join(verdict.sentences)
 
 
 def with_changed(run, changes):
@@ -142,16 +143,16 @@ def test_a_claim_holds_up_to_the_threshold_that_it_names(claim, run, changes, wo
 
 @pytest.mark.parametrize(("early", "held"), [(0.0, True), (0.01, False)])
 def test_shirts_are_none_early_only_below_the_threshold(early, held):
-    found = as_the_paper_says()
-    last = found[LONG]
+    records = as_the_paper_says()
+    last = records[LONG]
     before = record(last.name, steps=5000, shirts=early)
-    judged = by_words(found | {last.name: Record(last.figures, last.arrays, (before,))})["shirt"]
+    judged = by_words(records | {last.name: Record(last.figures, last.arrays, (before,))})["shirt"]
     assert judged.held is held
     assert f"{early:.1%} of them are right after 5,000 steps, 50.0% after 15,000" in told(judged)
 
 
 def test_a_claim_s_sentence_names_its_thresholds():
-    said = {name: claim.said for name, claim in by_words({}).items()}
+    said = {claim.name: claim.said for claim in CLAIMS}
     assert "here: fewer than 1%" in said["shirt"]
     assert "more than 5% of them" in said["shirt"]
     assert "reach 0.99, to two decimals" in said["certain"]
@@ -165,7 +166,7 @@ def test_what_is_possible_is_of_the_images_that_were_attacked():
     uneven = changed("mnist-sda-robust-0", counts=[1135, *[985] * 9])
     judged = by_words(as_the_paper_says() | {uneven.name: uneven})["strong_attacks"]
     assert "Possible is 10.0% of these, the share of their most frequent class" in told(judged)
-    assert bound(uneven.classes) == pytest.approx(0.1135)
+    assert most_frequent_share(uneven.classes) == pytest.approx(0.1135)
 
 
 def test_a_comparison_tells_what_speaks_against_it():
@@ -187,13 +188,13 @@ def test_a_training_shorter_than_the_paper_s_says_nothing_against_what_came_late
 
 
 def test_one_data_set_is_enough_against_a_claim():
-    found = as_the_paper_says()
+    records = as_the_paper_says()
     lower = changed("mnist-sda-robust-0", worst=(0.6, 0.1, 0.0), pgd=(0.98, 0.8, 0.1))
-    del found["smallnorb-sda-robust-0"]
-    judged = by_words(found)
+    del records["smallnorb-sda-robust-0"]
+    judged = by_words(records)
     assert judged["exclusive"].held is None
     assert "smallNORB: not run yet" in told(judged["exclusive"])
-    judged = by_words(found | {lower.name: lower})
+    judged = by_words(records | {lower.name: lower})
     assert judged["exclusive"].held is False
     assert judged["reaches_paper"].held is False
     assert together([True, None]) is None
@@ -202,5 +203,17 @@ def test_one_data_set_is_enough_against_a_claim():
 
 
 def test_the_bound_is_the_most_frequent_class():
-    assert bound(record("mnist-sda-robust-0").classes) == 0.1
-    assert bound([3, 1]) == 0.75
+    assert most_frequent_share(record("mnist-sda-robust-0").classes) == 0.1
+    assert most_frequent_share([3, 1]) == 0.75
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_a_claim_names_its_place_and_all_runs_that_it_looks_at(claim):
+    assert claim.where in PARTS
+    assert set(claim.runs) <= set(RUNS)
+    records = as_the_paper_says()
+    assert claim.judge(records) == claim.judged(records)  # which sees no other run
+
+
+def test_titles_and_names_of_claims_are_their_own():
+    assert len({claim.title for claim in CLAIMS}) == len({claim.name for claim in CLAIMS}) == len(CLAIMS)

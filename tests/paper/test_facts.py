@@ -10,8 +10,8 @@ from gammacaps.data import load_set
 from gammacaps.paper import facts
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.page import page, write_page
-from gammacaps.paper.possible import between_classes, possible
 from gammacaps.paper.record import FACTS, read_records
+from gammacaps.paper.upper_bound import between_classes, upper_bound
 
 
 def most_pairs(near):
@@ -30,7 +30,7 @@ def test_no_more_is_claimed_impossible_than_is(seed):
     images, labels = torch.rand(8, 1, 1, 2, generator=generator), torch.arange(8) % 3
     distances = between_classes(images, labels)
     for eps in (0.05, 0.1, 0.2, 0.5):
-        pairs = round((1 - possible(distances, eps)) * 8)
+        pairs = round((1 - upper_bound(distances, eps)) * 8)
         most = most_pairs(distances <= 2 * eps)
         assert most / 2 <= pairs <= most
 
@@ -39,9 +39,9 @@ def test_images_of_one_class_and_far_ones_stay_apart():
     images = torch.tensor([0.0, 0.1, 0.2, 0.9]).reshape(4, 1, 1, 1)
     distances = between_classes(images, torch.tensor([0, 0, 1, 1]))
     assert torch.equal(distances[0].isinf(), torch.tensor([True, True, False, False]))
-    assert possible(distances, 0.04) == 1
-    assert possible(distances, 0.06) == 0.75  # 0.1 and 0.2 meet
-    assert possible(distances, 0.5) == 0.5
+    assert upper_bound(distances, 0.04) == 1
+    assert upper_bound(distances, 0.06) == 0.75  # 0.1 and 0.2 meet
+    assert upper_bound(distances, 0.5) == 0.5
     many = torch.rand(200, 1, 3, 3)
     assert torch.equal(between_classes(many, torch.arange(200)).isinf(), torch.eye(200, dtype=torch.bool))
 

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from gammacaps.errors import InputError
-from gammacaps.paper.config import Part, ReproduceConfig
+from gammacaps.paper.config import PaperPart, ReproduceConfig
 from gammacaps.paper.cost import cost_table, seconds
 from gammacaps.paper.plan import DATA, JUDGED, PARTS, chosen, limited, plan, same_training
 from gammacaps.runs.train_config import TrainConfig
@@ -19,7 +19,7 @@ def test_every_part_has_its_runs_and_every_run_its_part():
     needed = {name for names in PARTS.values() for name in names}
     assert needed == set(runs)
     assert all(name == run.name for name, run in runs.items())
-    assert set(get_args(Part)) == {*PARTS, "all"}
+    assert set(get_args(PaperPart)) == {*PARTS, "all"}
 
 
 def test_no_two_runs_are_the_same_training():

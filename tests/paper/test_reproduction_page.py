@@ -12,11 +12,11 @@ import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.evaluation.checks.probe import bound
 from gammacaps.explain.maps import Confusion
-from gammacaps.paper.claims import CLAIMS, claims
+from gammacaps.paper.claims import CLAIMS, judge_claims
 from gammacaps.paper.page import SECTIONS, page, write_page
-from gammacaps.paper.parts import features, filters, hidden, maps
 from gammacaps.paper.plan import PARTS
 from gammacaps.paper.record import path_of, read_records, write_record
+from gammacaps.paper.sections import features, filters, hidden, maps
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def no_pictures(monkeypatch):
 
 
 def test_without_runs_nothing_is_claimed(tmp_path):
-    assert all(claim.held is None and not claim.found for claim in claims({}).values())
+    assert all(verdict.held is None and not verdict.sentences for verdict in judge_claims({}).values())
     text = page({}, tmp_path)
     assert "### Held" not in text
     assert "### Did not hold" not in text
@@ -84,7 +84,7 @@ def test_the_page_opens_with_what_held_on_which_data(tmp_path):
     assert rows["T near the paper's"] == "held | held | did not"
     assert rows["As robust as the paper's"] == "held | held | -"
     assert rows["20% under strong attacks"] == "held | - | -"
-    assert set(rows) - {"claim", "---"} == set(CLAIMS)
+    assert set(rows) - {"claim", "---"} == {claim.title for claim in CLAIMS}
     told = text[text.index("### Did not hold") : text.index("## Read this beside")]
     assert re.search(
         r"^- \*\*T near the paper's\.\*\* .*:\n(  - .*\n){2}  - smallNORB \(not\): SDA 0.47 and 0.53", told, re.M

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gammacaps.data import StoredSet, load_set, open_set
-from gammacaps.data.storing import store_set
+from gammacaps.data import StoredSet, load_set, open_set, store_set
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
 from gammacaps.training.batches import batches

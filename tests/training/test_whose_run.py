@@ -6,8 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from gammacaps.data import load_set
-from gammacaps.data.storing import store_set
+from gammacaps.data import load_set, store_set
 from gammacaps.errors import InputError
 from gammacaps.locks import locked
 from gammacaps.runs.metrics import read_metrics

@@ -42,13 +42,13 @@ class Arrays:
 
     def look(self, key: str) -> np.ndarray:
         """An array of the shape and the dtype of that under the key, which takes no memory and has no values."""
-        with _told(self.path), self._open(key) as stream:
+        with _explained(self.path), self._open(key) as stream:
             header = self._header(key, stream)
             return np.broadcast_to(np.empty((), header.dtype), header.shape)
 
     def read(self, key: str) -> np.ndarray:
         """The array under a key."""
-        with _told(self.path), self._open(key) as stream:
+        with _explained(self.path), self._open(key) as stream:
             header = self._header(key, stream)
             flat = np.empty(header.bytes, np.uint8)  # the system gives the memory only as it is written to
             at = 0
@@ -82,13 +82,13 @@ class Arrays:
 def open_arrays(path: Path) -> Iterator[Arrays]:
     """The arrays of an `.npz` file, as long as it is open."""
     with contextlib.ExitStack() as stack:
-        with _told(path):
+        with _explained(path):
             arrays = Arrays(path, stack.enter_context(zipfile.ZipFile(path)))
         yield arrays
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _explained(path: Path) -> Iterator[None]:
     """Turns what a broken file raises into one sentence."""
     try:
         yield

@@ -102,8 +102,8 @@ def list_folder(folder: Path) -> tuple[tuple[str, ...], Listing, Listing]:
 def _list_classes(folder: Path) -> tuple[tuple[str, ...], Listing]:
     class_folders = _subfolders(folder)
     if len(class_folders) < 2:
-        found = f"only one class folder, {class_folders[0].name}" if class_folders else "no class folders"
-        raise InputError(f"{folder} has {found}: make one sub-folder a class, two at least, with its images in it.")
+        present = f"only one class folder, {class_folders[0].name}" if class_folders else "no class folders"
+        raise InputError(f"{folder} has {present}: make one sub-folder a class, two at least, with its images in it.")
     endings = image_endings()
     paths: list[Path] = []
     labels: list[int] = []

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,34 @@ CHUNK = 2**20
 IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 NORB_TYPES = {0x1E3D4C55: "u1", 0x1E3D4C54: "<i4"}
 MOST_DIMENSIONS = 8
+
+
+class Content(NamedTuple):
+    """What is in a file, unpacked, and the file, so that an error can name it."""
+
+    data: bytearray
+    path: Path
+
+
+def read_idx_split(images: Content, labels: Content) -> tuple[np.ndarray, np.ndarray]:
+    """Images (N, H, W) and labels (N,) of two IDX files."""
+    return parse_idx(*images), parse_idx(*labels)
+
+
+def read_norb_split(images: Content, labels: Content) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of views (N, 2, H, W) and labels (N,) of smallNORB's two files."""
+    pixels, numbers = parse_norb(*images), parse_norb(*labels)
+    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[1] != 2 or pixels.size == 0:
+        raise InputError(
+            f"{images.path} holds {pixels.dtype} of the shape {pixels.shape}, not bytes of "
+            "(pairs, 2, height, width): put smallNORB's own file there."
+        )
+    if numbers.dtype != np.int32 or numbers.ndim != 1:
+        raise InputError(
+            f"{labels.path} holds {numbers.dtype} of the shape {numbers.shape}, not a 32-bit label a pair: "
+            "put smallNORB's own file there."
+        )
+    return pixels, numbers
 
 
 def read_idx(path: str | Path) -> np.ndarray:

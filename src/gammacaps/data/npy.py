@@ -67,9 +67,9 @@ def _entries(text: str) -> dict[str, str]:
     entries = {}
     if text.startswith("{") and text.endswith("}"):
         inner, at = text[1:-1].rstrip(), 0
-        while at < len(inner) and (found := ENTRY.match(inner, at)):
-            entries[found["key"]] = found["value"]
-            at = found.end()
+        while at < len(inner) and (entry := ENTRY.match(inner, at)):
+            entries[entry["key"]] = entry["value"]
+            at = entry.end()
         if at == len(inner) and len(entries) == 3 and entries["fortran_order"] in ("True", "False"):
             return entries
     raise ValueError("its header can't be understood")

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Integer
 
-from gammacaps.data.named import read_raw
-from gammacaps.data.registry import EMBEDDED, ENTRIES
+from gammacaps.data.named_sets import EMBEDDED, FASHION
+from gammacaps.data.read_named import read_raw
 from gammacaps.data.split import rank_in_class
 
 PER_CLASS = {"train": 200, "test": 50}
@@ -23,9 +23,9 @@ PER_CLASS = {"train": 200, "test": 50}
 
 def build(source: str | Path | None, out: Path = EMBEDDED) -> None:
     """Write the sample; the same source gives the same bytes."""
-    arrays = {"class_names": np.array(ENTRIES["fashion-mnist"].class_names)}
+    arrays = {"class_names": np.array(FASHION.class_names)}
     for split, count in PER_CLASS.items():
-        raw = read_raw("fashion-mnist", split, source)
+        raw = read_raw(FASHION.name, split, source)
         keep = first_of_each(raw.labels, count)
         arrays[f"{split}_images"], arrays[f"{split}_labels"] = raw.pixels[keep, 0], raw.labels[keep]
     unfinished = out.with_suffix(".part")

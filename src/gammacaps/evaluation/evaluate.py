@@ -49,7 +49,7 @@ def evaluate(
         **structure,
         "confusion": confusion(labels.cpu(), predicted, model.classes),
         "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(config).items()},
-        "machine": describe_machine(config.device),
+        "machine": describe_machine(config.device, processes=processes.count),
         "seconds": round(time.monotonic() - started, 1),
     }
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-import gammacaps
+from gammacaps._version import __version__
 from gammacaps.errors import InputError
 from gammacaps.files import new_folder, read_json, write_json, write_whole
 from gammacaps.models.presets import from_config, shapes_of, to_config
@@ -53,7 +53,7 @@ def _of(path: Path) -> Iterator[None]:
 
 
 def write_config(folder: Path, values: dict[str, Any]) -> None:
-    write_json(folder / CONFIG, {"format": FORMAT, "gammacaps": gammacaps.__version__, **values})
+    write_json(folder / CONFIG, {"format": FORMAT, "gammacaps": __version__, **values})
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from gammacaps.errors import check_choice
 from gammacaps.evaluation.config import ATTACKS, SUITES
 from gammacaps.options import check_whole
 
-Part = Literal[
+PaperPart = Literal[
     "table1",
     "table2",
     "fgsm",

@@ -17,12 +17,13 @@ from gammacaps.explain.filters import first_filters
 from gammacaps.explain.maps import activation_map
 from gammacaps.explain.nothing import none_of_the_above
 from gammacaps.explain.reconstruct import reconstruct
-from gammacaps.models import CapsuleModel, Model, has_capsules, load
+from gammacaps.models import CapsuleModel, Model, has_capsules
 from gammacaps.names import AttackLossName
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.plan import PALE, PARTS, QUICK_INPUTS, QUICK_SUITE, TENTH, Planned, limited
 from gammacaps.report.collect import ON_CPU, ON_GPU
+from gammacaps.runs.run import Run
 
 AUTHORS_LOSS: AttackLossName = "ce"  # what PGD makes large in the authors' code
 TENTH_STEP = 0.0025  # 40 of them cross the largest ball
@@ -46,7 +47,7 @@ def measure(run: Path, planned: Planned, options: ReproduceConfig) -> tuple[dict
         tenth = EvaluateConfig(attacks=("paper",), eps=TENTH, attack_step=TENTH_STEP, checks=False, **common)
         figures["tenth"] = evaluate_run(run, tenth)["attacks"]
     arrays: Arrays = {}
-    model = load(run, device=device)
+    model = Run(run).model(device)
     _look(model, test, figures, arrays)
     if planned.generate and has_capsules(model):
         made = QUICK_INPUTS if options.quick else ON_CPU if device.type == "cpu" else ON_GPU
@@ -61,12 +62,12 @@ def attack_strongly(
     checks = eps == planned.config.eps and not options.quick
     common = _common(planned, options, images)
     config = EvaluateConfig(attacks=suite_of(options), eps=(eps,), checks=checks, **common)
-    found = evaluate_run(run, config)
-    classes = [sum(row) for row in found["confusion"]]  # of the images that the suite had
-    told = {"classes": classes, "attacks": [row["attack"] for row in found["attacks"]]}
-    told["suite"] = list(config.named_attacks())  # those that can't run on the network among them
-    worst = [{**row, **told} for row in found["worst"]]
-    return {"worst": worst, "checks": found.get("checks", []), "skipped": found["skipped"]}
+    results = evaluate_run(run, config)
+    classes = [sum(row) for row in results["confusion"]]  # of the images that the suite had
+    about = {"classes": classes, "attacks": [row["attack"] for row in results["attacks"]]}
+    about["suite"] = list(config.named_attacks())  # those that can't run on the network among them
+    worst = [{**row, **about} for row in results["worst"]]
+    return {"worst": worst, "checks": results.get("checks", []), "skipped": results["skipped"]}
 
 
 def suite_of(options: ReproduceConfig) -> tuple[str, ...]:
@@ -112,10 +113,10 @@ def _generate(
     first = torch.stack([test.images[test.labels == k][0] for k in range(len(test.class_names))])
     arrays["examples"] = _bytes(first)
     for name, layer in (("class", "class"), ("hidden", model.layers[1])):
-        found = activate_all(model, layer, starts=starts, steps=steps, best=min(5, starts))
-        arrays[f"generated_{name}"] = _bytes(torch.stack([one.image for one in found]))
+        inputs = activate_all(model, layer, starts=starts, steps=steps, best=min(5, starts))
+        arrays[f"generated_{name}"] = _bytes(torch.stack([one.image for one in inputs]))
         figures["generated"][name] = [
-            {"activation": round(one.activation, 4), "scores": _rounded(one.scores)} for one in found
+            {"activation": round(one.activation, 4), "scores": _rounded(one.scores)} for one in inputs
         ]
     if model.reconstructs:
         arrays["reconstructions"] = _bytes(reconstruct(model, first, torch.arange(len(first))).reconstructions)

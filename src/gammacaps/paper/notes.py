@@ -2,23 +2,21 @@
 
 from typing import Any
 
-from gammacaps.paper.claims.attacked import bound
 from gammacaps.paper.expected import EPS, expected
-from gammacaps.paper.parts.cells import Found, unlike_steps
-from gammacaps.paper.parts.fair import lacking
 from gammacaps.paper.plan import ALIKE, DATA, JUDGED, PALE, RULES, TENTH, name_of
+from gammacaps.paper.readings import Records, lacking_attacks, most_frequent_share, unlike_steps
 
 
-def notes(found: Found, facts: dict[str, Any] | None) -> str:
-    lines = [_bound(found), _units(found), *((_possible(facts), _em(facts)) if facts else ()), _dynamic(found)]
-    lines += [_unequal(found), _attack(found), _loss(found), _training(found), _data(found)]
+def notes(measured: Records, facts: dict[str, Any] | None) -> str:
+    lines = [_bound(measured), _units(measured), *((_possible(facts), _em(facts)) if facts else ()), _dynamic(measured)]
+    lines += [_unequal(measured), _attack(measured), _loss(measured), _training(measured), _data(measured)]
     return "\n\n".join(line for line in lines if line)
 
 
-def _bound(found: Found) -> str:
+def _bound(measured: Records) -> str:
     """What no network can keep at eps 0.5, and which of the paper's figures are above it."""
     names = {data: name_of(data, "sda", "robust") for data in DATA}
-    shares = {data: bound(found[name].classes) for data, name in names.items() if name in found}
+    shares = {data: most_frequent_share(measured[name].classes) for data, name in names.items() if name in measured}
     if not shares:
         return ""
     above = [
@@ -36,17 +34,17 @@ def _bound(found: Found) -> str:
     return words + (f" The paper's figures above it are attacks that fell short: {'; '.join(above)}." if above else "")
 
 
-def _units(found: Found) -> str:
+def _units(measured: Records) -> str:
     """That the paper's figures on smallNORB do not fit its radii: those of a network trained on clean images."""
-    record = found.get(name_of(PALE, "rba", "standard"))
+    record = measured.get(name_of(PALE, "rba", "standard"))
     pgd = record.accuracy("pgd", 0.1) if record is not None else None
     if record is None or pgd is None:
         return ""
-    told = expected()["pgd"][PALE]["rba"]
+    paper = expected()["pgd"][PALE]["rba"]
     words = (
         "**smallNORB's radii.** The paper scales pixels to [0, 1], and so do we. But smallNORB's images are pale: the "
         "pixels of one deviate by 0.1 from their mean, where MNIST's deviate by 0.3, so an eps of 0.1 weighs three "
-        f"times as much. RBA trained on clean images keeps {told[0]:.2f}% under PGD at eps 0.1 in the paper, and "
+        f"times as much. RBA trained on clean images keeps {paper[0]:.2f}% under PGD at eps 0.1 in the paper, and "
         f"{100 * pgd['accuracy']:.1f}% here."
     )
     tenth = [row for eps in TENTH if (row := record.accuracy("pgd", eps)) is not None]
@@ -57,7 +55,7 @@ def _units(found: Found) -> str:
         " If each image had been scaled to a deviation of 1, as Hinton, Sabour and Frosst (2018) do, the paper's radii "
         f"would be about a tenth in pixels: at {_listed(TENTH)} ours keeps {ours}% (40 steps of "
         f"{_listed(sorted({row['step'] for row in tenth}))}), where the paper has "
-        f"{told[0]:.2f}, {told[1]:.2f} and {told[2]:.2f}% at ten times that. We do not know which scale the paper's "
+        f"{paper[0]:.2f}, {paper[1]:.2f} and {paper[2]:.2f}% at ten times that. We do not know which scale the paper's "
         f"figures are on. Ours are trained under attack at {TENTH[1]:g}, and measured at the paper's radii and at a "
         "tenth of them."
     )
@@ -65,7 +63,7 @@ def _units(found: Found) -> str:
 
 def _possible(facts: dict[str, Any]) -> str:
     """What no classifier can keep, from pairs of images that can be turned into one another."""
-    told = [
+    by_data = [
         f"{DATA[data]} {', '.join(f'{share:.1%} at {eps}' for eps, share in one['possible'].items())}"
         for data, one in facts["data"].items()
     ]
@@ -73,7 +71,7 @@ def _possible(facts: dict[str, Any]) -> str:
     return (
         "**What is possible.** Two images of different classes at most 2 eps apart can be turned into the same one, "
         "and a deterministic classifier is wrong on one of them. Pairing such images among so many test images of each "
-        f"set ({images}) gives what no classifier can surpass on them, by eps in pixels: {'; '.join(told)}. More "
+        f"set ({images}) gives what no classifier can surpass on them, by eps in pixels: {'; '.join(by_data)}. More "
         f"images would give more pairs: it is an upper bound, not what can be reached.{_above(facts)}"
     )
 
@@ -81,12 +79,12 @@ def _possible(facts: dict[str, Any]) -> str:
 def _above(facts: dict[str, Any]) -> str:
     """The paper's figures below eps 0.5 that are above what is possible."""
     above = [
-        f"{rule.upper()} {told:.2f}% on {DATA[data]} under {attack.upper()} at eps {eps:g}"
+        f"{rule.upper()} {paper:.2f}% on {DATA[data]} under {attack.upper()} at eps {eps:g}"
         for attack in ("pgd", "fgsm")
         for data, one in facts["data"].items()
         for rule, row in expected()[attack][data].items()
-        for eps, told in zip(EPS[:2], row, strict=False)
-        if told > 100 * one["possible"][f"{eps:g}"]
+        for eps, paper in zip(EPS[:2], row, strict=False)
+        if paper > 100 * one["possible"][f"{eps:g}"]
     ]
     return f" Of the paper's figures, if its radii are in pixels, above that: {'; '.join(above)}." if above else ""
 
@@ -102,29 +100,29 @@ def _em(facts: dict[str, Any]) -> str:
     )
 
 
-def _dynamic(found: Found) -> str:
+def _dynamic(measured: Records) -> str:
     """What D leaves out: the deviation of the other capsules, from the images of the activation maps."""
-    told = []
+    by_data = []
     for data, title in DATA.items():
         cells = []
         for rule, seed in (("rba", 0), ("em", 0), ("sda", 0), ("sda", 1)):
-            record = found.get(name_of(data, rule, "standard", seed))
+            record = measured.get(name_of(data, rule, "standard", seed))
             if record is not None:
                 alone, every = ((record.arrays[key] / 255).std(axis=0).mean() for key in ("map_alone", "map_shuffled"))
                 cells.append(f"{RULES[rule]} {alone:.3f} against {every:.3f}")
         if cells:
-            told.append(f"{title}: {', '.join(cells)}")
-    if not told:
+            by_data.append(f"{title}: {', '.join(cells)}")
+    if not by_data:
         return ""
     return (
         "**D of one class.** D is the deviation of a single capsule, the one that changes most (equation 3), so one "
         "that changes within class 0 is enough for a large D there. The mean deviation over all hidden capsules (for "
         "EM over types), within class 0 against over all, on the 100 images of an activation map each (trained on "
-        f"clean images, SDA by seed): {'; '.join(told)}."
+        f"clean images, SDA by seed): {'; '.join(by_data)}."
     )
 
 
-def _unequal(found: Found) -> str:
+def _unequal(measured: Records) -> str:
     """The paper's rivals, with what becomes of them once they are trained as SDA is."""
     words = (
         "**Unequal training.** The paper says that SDA is trained under attack; its figures of RBA and EM look like "
@@ -132,7 +130,7 @@ def _unequal(found: Found) -> str:
         "all alike."
     )
     for data, title in DATA.items():
-        clean, attacked = (found.get(name_of(data, "rba", kind)) for kind in ("standard", "robust"))
+        clean, attacked = (measured.get(name_of(data, "rba", kind)) for kind in ("standard", "robust"))
         if clean is None or attacked is None:
             continue
         eps = attacked.figures["train"]["eps"]
@@ -146,7 +144,7 @@ def _unequal(found: Found) -> str:
     return words
 
 
-def _attack(found: Found) -> str:
+def _attack(measured: Records) -> str:
     """How the attack differs from the authors', and what that makes of the figures."""
     words = (
         "**The attack.** Ours starts at a random point and makes the margin between lengths large; the authors' code "
@@ -154,7 +152,7 @@ def _attack(found: Found) -> str:
     )
     pairs = [
         (theirs, ours, f"`{record.name}` at eps {eps:g}")
-        for record in found.values()
+        for record in measured.values()
         for eps in EPS
         if (theirs := record.by_authors(eps)) and (ours := record.accuracy("pgd", eps))
     ]
@@ -172,27 +170,27 @@ def _attack(found: Found) -> str:
     )
 
 
-def _loss(found: Found) -> str:
+def _loss(measured: Records) -> str:
     """What becomes of the fair table's networks where they learn from cross-entropy, and are attacked on it."""
-    told, clearly, fewer = [], [], []
+    by_data, clearly, fewer = [], [], []
     for data in JUDGED:
         cells = []
         for rule in ALIKE:
-            pair = [record for kind in ("robust", "entropy") if (record := found.get(name_of(data, rule, kind)))]
+            pair = [record for kind in ("robust", "entropy") if (record := measured.get(name_of(data, rule, kind)))]
             rows = [row for record in pair if (row := record.worst(record.figures["train"]["eps"])) is not None]
             if len(rows) < 2:
                 continue
             before, after = rows
-            fewer += [f"{RULES[rule]} on {DATA[data]}"] if any(lacking(record, pair) for record in pair) else []
+            fewer += [f"{RULES[rule]} on {DATA[data]}"] if any(lacking_attacks(record, pair) for record in pair) else []
             cells.append(f"{RULES[rule]} {100 * before['accuracy']:.1f} and {100 * after['accuracy']:.1f}%")
             if before["interval"][1] < after["interval"][0] or after["interval"][1] < before["interval"][0]:
                 clearly.append(f"{RULES[rule]}'s on {DATA[data]}")
-        told += [f"{DATA[data]}: {', '.join(cells)}"] if cells else []
-    if not told:
+        by_data += [f"{DATA[data]}: {', '.join(cells)}"] if cells else []
+    if not by_data:
         return ""
     return (
         "**The loss.** In the worst case at the radius of training, with each network's own loss under PGD on the "
-        f"margin, and with cross-entropy under PGD on cross-entropy (one seed each): {'; '.join(told)}. Clearly "
+        f"margin, and with cross-entropy under PGD on cross-entropy (one seed each): {'; '.join(by_data)}. Clearly "
         f"different (the 95% intervals do not meet): {', '.join(clearly) or 'none'}."
         f"{_fewer(fewer)}"
     )
@@ -202,8 +200,8 @@ def _fewer(names: list[str]) -> str:
     return f" Not over the same attacks (the fair table): {_listed(names)}." if names else ""
 
 
-def _data(found: Found) -> str:
-    sources = {r.figures["results"]["data"]["source"] for r in found.values() if r.figures["data"] == PALE}
+def _data(measured: Records) -> str:
+    sources = {r.figures["results"]["data"]["source"] for r in measured.values() if r.figures["data"] == PALE}
     if not any(name.startswith("smallnorb48") for name in sources):
         return ""
     return (
@@ -212,10 +210,10 @@ def _data(found: Found) -> str:
     )
 
 
-def _training(found: Found) -> str:
+def _training(measured: Records) -> str:
     """How the trainings differ from the paper's: their attack, rate and length."""
     lengths = [
-        sorted({record.steps for record in found.values() if record.figures["train"]["robust"] is robust})
+        sorted({record.steps for record in measured.values() if record.figures["train"]["robust"] is robust})
         for robust in (False, True)
     ]
     if not all(lengths):
@@ -227,17 +225,17 @@ def _training(found: Found) -> str:
         "steps where the paper takes 40 of 0.01, eps grows from 0, the rate falls to 0, and the weights measured are "
         "their running mean (the table of runs, and docs/decisions.md)."
     )
-    if any(record.figures["train"].get("standardize") for record in found.values()):
+    if any(record.figures["train"].get("standardize") for record in measured.values()):
         words += (
             " On smallNORB those under attack start standardized and those on clean images do not, so that they differ "
             "by more than the attack."
         )
     behind = []
     for data, title in DATA.items():
-        record, told = found.get(name_of(data, "em", "standard")), expected()["structure"][data]["em"]["accuracy"]
-        if record is not None and 100 * record.figures["results"]["clean"]["interval"][1] < told:
+        record, paper = measured.get(name_of(data, "em", "standard")), expected()["structure"][data]["em"]["accuracy"]
+        if record is not None and 100 * record.figures["results"]["clean"]["interval"][1] < paper:
             ours = 100 * record.figures["results"]["clean"]["accuracy"]
-            behind.append(f"{title} {ours:.1f}% (paper {told:.2f}%)")
+            behind.append(f"{title} {ours:.1f}% (paper {paper:.2f}%)")
     if behind:
         words += f" EM is less accurate than the paper's, so its figures are of a weaker network: {', '.join(behind)}."
     return words

@@ -6,33 +6,35 @@ from typing import Any
 
 from gammacaps.errors import InputError
 from gammacaps.files import write_whole
-from gammacaps.paper.claims import EXCLUSIVE, claims
-from gammacaps.paper.claims.judge import Claim
+from gammacaps.paper.claims import judge_claims
+from gammacaps.paper.claims.attacked import exclusive
+from gammacaps.paper.claims.claim import Claim, Verdict
 from gammacaps.paper.facts import read_facts
 from gammacaps.paper.notes import notes
-from gammacaps.paper.parts import (
+from gammacaps.paper.plan import DATA, PARTS
+from gammacaps.paper.readings import Records
+from gammacaps.paper.record import read_records
+from gammacaps.paper.sections import (
     activations,
     attacked,
-    better,
     confusion,
-    fair,
+    fair_table,
     features,
     filters,
     hidden,
     maps,
+    shipped_networks,
     structure,
 )
-from gammacaps.paper.parts.cells import Found, on_loss, table
-from gammacaps.paper.plan import DATA, PARTS
-from gammacaps.paper.record import read_records
+from gammacaps.paper.sections.cells import on_loss, table
 
-BEYOND = "better"  # the one section that needs no run of the plan
-SECTIONS: dict[str, tuple[str, Callable[[Found, Path], str]]] = {
+BEYOND = "shipped"  # the one section that needs no run of the plan
+SECTIONS: dict[str, tuple[str, Callable[[Records, Path], str]]] = {
     "table1": ("Table 1: structure", structure.section),
     "table2": ("Table 2: accuracy under PGD", attacked.pgd_section),
     "fgsm": ("Accuracy under FGSM", attacked.fgsm_section),
-    "fair": ("The fair table: all trained under the same attack", fair.section),
-    BEYOND: ("Networks that ship", better.section),
+    "fair": ("The fair table: all trained under the same attack", fair_table.section),
+    BEYOND: ("Networks that ship", shipped_networks.section),
     "confusion": ("Table 3: the confusion matrix", confusion.section),
     "features": ("What class capsules look for", features.section),
     "activations": ("Activations by generated inputs", activations.section),
@@ -61,18 +63,18 @@ QUICK = (
 
 def write_page(folder: Path, *, quick: bool = False) -> Path:
     """Writes the page beside the folder of figures and its pictures into it; the same figures give the same bytes."""
-    found = read_records(folder)
-    mixed = sorted(name for name, record in found.items() if record.figures["quick"] != quick)
+    measured = read_records(folder)
+    mixed = sorted(name for name, record in measured.items() if record.figures["quick"] != quick)
     if mixed:
         kind = "of the cut-down version" if not quick else "of the whole reproduction"
         raise InputError(f"{folder} holds figures {kind} ({mixed[0]}): give another folder with --results.")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder.with_name(f"{folder.name}.md")
-    write_whole(path, page(found, folder, read_facts(folder), quick=quick).encode())
+    write_whole(path, page(measured, folder, read_facts(folder), quick=quick).encode())
     return path
 
 
-def page(found: Found, folder: Path, facts: dict[str, Any] | None = None, *, quick: bool = False) -> str:
+def page(measured: Records, folder: Path, facts: dict[str, Any] | None = None, *, quick: bool = False) -> str:
     """The page as markdown; pictures go into the folder."""
     parts = ["# The paper, reproduced"]
     parts += [QUICK] if quick else []
@@ -81,49 +83,49 @@ def page(found: Found, folder: Path, facts: dict[str, Any] | None = None, *, qui
         f"[{folder.name}/]({folder.name}), never by hand. The paper: Peer, Stabinger and Rodríguez-Sánchez, "
         '"Increasing the adversarial robustness and explainability of capsule networks with γ-capsules".'
     )
-    parts += [GLOSSARY, *verdicts(claims(found))]
-    parts += ["## Read this beside the figures", notes(found, facts)]
+    parts += [GLOSSARY, *verdicts(judge_claims(measured))]
+    parts += ["## Read this beside the figures", notes(measured, facts)]
     for title, section in SECTIONS.values():
-        parts += [f"## {title}", section(found, folder)]
-    parts += ["## The runs", runs_table(found, folder.name)]
+        parts += [f"## {title}", section(measured, folder)]
+    parts += ["## The runs", runs_table(measured, folder.name)]
     return "\n\n".join(parts) + "\n"
 
 
 VERDICTS = {True: "held", False: "did not", None: "can't be told"}
 
 
-def verdicts(judged: dict[str, Claim]) -> list[str]:
+def verdicts(judged: dict[Claim, Verdict]) -> list[str]:
     """The claims in a table by data set, then each with its figures, by what became of it."""
-    became = [claim.held for claim in judged.values()]
+    became = [verdict.held for verdict in judged.values()]
     left = f"; {became.count(None)} can't be told before more is run" if None in became else ""
     about = (
         f"Of the paper's {len(judged)} claims {became.count(True)} held on every data set that they are judged on, "
         f"{became.count(False)} did not{left}. In the table - stands where a claim is not about a data set, or is not "
         "judged there because it takes a network trained at the paper's radius."
     )
-    alike = judged[EXCLUSIVE]
+    alike = judged[exclusive]
     if alike.held is not None:
         where = " and ".join(DATA[data] for data, held in alike.on.items() if held) or "no data set"
         about = (
             "**In the comparison that the paper leaves out, all trained under the same attack, SDA stands clearly "
             f"above both RBA and a CNN in the worst case on {where}.** {about}"
         )
-    rows = [[name, *(_word(claim, data) for data in DATA)] for name, claim in judged.items()]
+    rows = [[claim.title, *(_word(verdict, data) for data in DATA)] for claim, verdict in judged.items()]
     parts = ["## What held", about, table(["claim", *DATA.values()], rows)]
     for title, held in (("Held", True), ("Did not hold", False), ("Can't be told yet", None)):
-        mine = [_told(name, claim) for name, claim in judged.items() if claim.held is held]
+        mine = [_item(claim, verdict) for claim, verdict in judged.items() if verdict.held is held]
         parts += [f"### {title}", "\n".join(mine)] if mine else []
     return parts
 
 
-def _word(claim: Claim, data: str) -> str:
-    return VERDICTS[claim.on[data]] if data in claim.on else "-"
+def _word(verdict: Verdict, data: str) -> str:
+    return VERDICTS[verdict.on[data]] if data in verdict.on else "-"
 
 
-def _told(name: str, claim: Claim) -> str:
-    """A claim as an item of a list, with what was found as items under it."""
-    end = ":" if claim.found else "."
-    return "\n".join([f"- **{name}.** {claim.said}{end}", *(f"  - {words}" for words in claim.found)])
+def _item(claim: Claim, verdict: Verdict) -> str:
+    """A claim as an item of a list, with what the figures say as items under it."""
+    end = ":" if verdict.sentences else "."
+    return "\n".join([f"- **{claim.title}.** {claim.said}{end}", *(f"  - {words}" for words in verdict.sentences)])
 
 
 RUNS = (
@@ -140,12 +142,12 @@ RUNS = (
 )
 
 
-def runs_table(found: Found, folder: str) -> str:
+def runs_table(measured: Records, folder: str) -> str:
     """How each run was made: length, seed, time, device, version."""
-    if not found:
+    if not measured:
         return "None yet: `gammacaps reproduce all`."
     rows = []
-    for name, record in found.items():
+    for name, record in measured.items():
         figures, train, machine = record.figures, record.figures["train"], record.figures["machine"]
         attack = f"eps {train['eps']:g}, {train['attack_steps']} x {train['attack_step']:g}, ramp {train['eps_ramp']:g}"
         row = [f"[{name}]({folder}/{name}.json)", f"{record.steps:,}", str(figures["seed"])]

@@ -106,8 +106,8 @@ class Record:
             ("PGD", [row for row in results["attacks"] if row["attack"] == "pgd"]),
             ("worst case", self.figures["worst"]),
         ):
-            told = [f"{row['accuracy']:.1%} at eps {row['eps']:g}" for row in rows if row["accuracy"] is not None]
-            parts += [f"{title} {', '.join(told)}"] if told else []
+            shares = [f"{row['accuracy']:.1%} at eps {row['eps']:g}" for row in rows if row["accuracy"] is not None]
+            parts += [f"{title} {', '.join(shares)}"] if shares else []
         parts += [f"{score} {results[score]['mean']:.2f}" for score in ("T", "D") if results.get(score)]
         return f"{self.name}, {self.steps:,} steps: {'; '.join(parts)}"
 
@@ -151,10 +151,10 @@ def read_records(folder: Path) -> dict[str, Record]:
     for path in sorted(folder.glob("*.at-*.json")):
         record = read_record(path)
         earlier.setdefault(record.name, []).append(record)
-    found = {}
+    records = {}
     for path in sorted(folder.glob("*.json")):
         if ".at-" not in path.name and path.name != FACTS:
             last = read_record(path)
             before = [r for r in earlier.get(last.name, ()) if r.figures["total"] == last.figures["total"]]
-            found[last.name] = Record(last.figures, last.arrays, tuple(sorted(before, key=lambda r: r.steps)))
-    return found
+            records[last.name] = Record(last.figures, last.arrays, tuple(sorted(before, key=lambda r: r.steps)))
+    return records

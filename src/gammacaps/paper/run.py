@@ -15,7 +15,6 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.store import identity
 from gammacaps.files import check_can_write, told
-from gammacaps.models import load
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table
 from gammacaps.paper.expected import EPS
@@ -165,7 +164,7 @@ def _measured_on(record: Record, folder: Path, planned: Planned) -> bool:
     if not _same(folder, planned) or step_of(folder) != record.steps:
         return False
     try:
-        return identity(load(folder)) == record.figures["results"]["weights"]
+        return identity(Run(folder).model()) == record.figures["results"]["weights"]
     except InputError:  # broken, or gone
         return False
 

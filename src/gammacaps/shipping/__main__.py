@@ -21,8 +21,8 @@ def main() -> None:
 def _halve(run: tyro.conf.Positional[Path], out: tyro.conf.Positional[Path], /, data: str | None = None) -> None:
     """Write the run OUT: the network of RUN in half precision, to be measured on DATA (else what it was trained on)."""
     about = halve(run, out, data=data)
-    told = ", ".join(f"{name} {value}" for name, value in about.items())
-    print(f"Written to {out} ({told}). Measure it with: gammacaps evaluate {out} --attacks strong")
+    listed = ", ".join(f"{name} {value}" for name, value in about.items())
+    print(f"Written to {out} ({listed}). Measure it with: gammacaps evaluate {out} --attacks strong")
 
 
 def _card(run: tyro.conf.Positional[Path], name: tyro.conf.Positional[str], /) -> None:

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from gammacaps.data.named_sets import credit, research_only
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.interval import with_interval
@@ -23,17 +24,11 @@ knows images of {height} x {width} pixels of its {classes} classes and answers w
 Its robustness is measured for changes of at most eps in each pixel (L-inf) and says nothing of others: turns, shifts,
 blur, other cameras. The worst case is over the attacks above; a stronger one may lower it. Not for decisions about
 people or safety."""
-DATA_LICENCES = {
-    "mnist": "MNIST (CC BY-SA 3.0)",
-    "fashion-mnist": "fashionMNIST (Zalando SE, MIT)",
-    "fashion-mini": "a sample of fashionMNIST (Zalando SE, MIT)",
-    "smallnorb": "smallNORB, scaled to 28 x 28 pixels (for research only; LeCun, Huang and Bottou, CVPR 2004),",
-}
-TOLD = ["preset", "robust", "eps", "attack_step", "attack_steps", "eps_ramp", "batch", "lr", "schedule", "ema"]
+ALWAYS_GIVEN = ["preset", "robust", "eps", "attack_step", "attack_steps", "eps_ramp", "batch", "lr", "schedule", "ema"]
 CLOCK = "Its rate and eps followed the clock (`--minutes`), so that another training gives other weights. "
 LICENCE = "## Licence\n\nApache-2.0, as the package. This card is generated from the figures of these very weights."
 RESEARCH = (
-    " That is as far as it is ours to license: smallNORB, which it learned from, is for research and may not be sold."
+    " That is as far as it is ours to license: {title}, which it learned from, is for research and may not be sold."
 )
 COPY = " The images are a copy of 48 x 48 pixels of ones that had once been JPEG-compressed."  # smallnorb48-...
 
@@ -66,7 +61,7 @@ def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
         for file, figures in zip(FIGURES, (results, audit), strict=True):
             if figures is not None:
                 write_json(temporary / file, _anywhere(figures, name))
-        write_whole(temporary / FILES[2], words(name, stored, results, audit, parameters).encode())
+        write_whole(temporary / FILES[2], card_text(name, stored, results, audit, parameters).encode())
     return folder
 
 
@@ -76,7 +71,7 @@ def _anywhere(figures: dict[str, Any], name: str) -> dict[str, Any]:
     return {**figures, "run": name, "data": data, "settings": {**figures["settings"], "data_dir": None}}
 
 
-def words(
+def card_text(
     name: str, stored: dict[str, Any], results: dict[str, Any], audit: dict[str, Any] | None, parameters: int
 ) -> str:
     """The card as markdown."""
@@ -93,7 +88,7 @@ def words(
         _audited(audit),
         _recipe(name, stored, results),
         _use(name, stored),
-        LICENCE + (RESEARCH if stored["data"]["name"] == "smallnorb" else ""),
+        LICENCE + (RESEARCH.format(title=title) if (title := research_only(stored["data"]["name"])) else ""),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -102,7 +97,7 @@ def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> s
     model, eps = stored["model"], stored["train"]["eps"] if stored["train"]["robust"] else None
     routing = str(model.get("routing", "")).upper()
     kinds = {"gamma": f"Capsules with {routing} routing", "matrix": "Matrix capsules with EM routing", "cnn": "A CNN"}
-    data = DATA_LICENCES.get(stored["data"]["name"], stored["data"]["name"])
+    data = credit(stored["data"]["name"])
     how = f"under attack (L-inf, eps {eps:g})" if eps else "on clean images"
     # A run that was in half precision before is not moved once more.
     moved = f", which moves no score of a test image by more than {stored['scores_moved']:.2g}"
@@ -159,8 +154,8 @@ def _audited(audit: dict[str, Any] | None) -> str:
 
 def _recipe(name: str, stored: dict[str, Any], results: dict[str, Any]) -> str:
     training = {key: value for key, value in stored["train"].items() if key not in ("data_dir", "device")}
-    # Defaults change; what makes the network is told even where it is one.
-    usual = vars(TrainConfig()) | dict.fromkeys(TOLD, ...)
+    # Defaults change; what makes the network is given even where it is one.
+    usual = vars(TrainConfig()) | dict.fromkeys(ALWAYS_GIVEN, ...)
     line = f"gammacaps train{options(training, usual)} --out runs/my-{name}"
     settings = {key: value for key, value in results["settings"].items() if key not in ("data_dir", "device", "data")}
     measured = f"gammacaps evaluate {name}{options(settings, vars(EvaluateConfig()))}"

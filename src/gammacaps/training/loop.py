@@ -88,7 +88,8 @@ def train(
 
             def make_folder() -> None:
                 with new_folder(folder, overwrite=overwrite) as temporary:
-                    write_config(temporary, {**described, **launched, "machine": describe_machine(config.device)})
+                    machine = describe_machine(config.device, processes=together.count)
+                    write_config(temporary, {**described, **launched, "machine": machine})
                     own.append(held.enter_context(locked(temporary)))
 
             together.first(make_folder)

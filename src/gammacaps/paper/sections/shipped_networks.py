@@ -5,8 +5,9 @@ from typing import Any
 
 from gammacaps.names import SHIPPED, shipped_names
 from gammacaps.paper.expected import EPS, expected
-from gammacaps.paper.parts.cells import Found, percent, table
 from gammacaps.paper.plan import DATA
+from gammacaps.paper.readings import Records
+from gammacaps.paper.sections.cells import percent, table
 from gammacaps.runs.run import Run
 
 WORDS = (
@@ -28,7 +29,7 @@ HEADER = [
 ]
 
 
-def section(found: Found, folder: Path) -> str:
+def section(measured: Records, folder: Path) -> str:
     rows = [row for name in shipped_names() for row in _rows(name)]
     cards = ", ".join(f"[{name}](../src/gammacaps/models/weights/{name}/README.md)" for name in shipped_names())
     return "\n\n".join([WORDS, table(HEADER, rows), f"Cards: {cards}."])
@@ -48,8 +49,8 @@ def _rows(name: str) -> list[list[str]]:
     for eps in sorted({row["eps"] for row in results["attacks"]}):
         pgd = next((row for row in results["attacks"] if row["attack"] == "pgd" and row["eps"] == eps), None)
         worst = next((row for row in results["worst"] if row["eps"] == eps), None)
-        told = expected()["pgd"].get(data)
-        paper = f"{told['sda'][EPS.index(eps)]:.2f}" if told and eps in EPS else "-"
+        papers = expected()["pgd"].get(data)
+        paper = f"{papers['sda'][EPS.index(eps)]:.2f}" if papers and eps in EPS else "-"
         rows.append([*about, f"{eps:g}", paper, _of(pgd), f"**{_of(worst)}**" if worst else "-"])
     return rows
 

@@ -4,16 +4,17 @@ from pathlib import Path
 
 from gammacaps.explain.pictures import Row, grid_png
 from gammacaps.files import write_whole
-from gammacaps.paper.parts.cells import Found, as_images, missing
 from gammacaps.paper.plan import PARTS
+from gammacaps.paper.readings import Records
 from gammacaps.paper.record import Record
+from gammacaps.paper.sections.cells import as_images, missing
 
 
-def section(found: Found, folder: Path) -> str:
-    sda, rba = (found.get(name) for name in PARTS["features"])
+def section(measured: Records, folder: Path) -> str:
+    sda, rba = (measured.get(name) for name in PARTS["features"])
     records = [record for whole in (sda, rba) if whole is not None for record in (*whole.earlier, whole)]
     if not records:
-        return missing("features", found)
+        return missing("features", measured)
     names = records[0].figures["results"]["class_names"]
     rows = [Row(as_images(records[0].arrays["examples"]), names, "test image")]
     rows += [_row(record) for record in records]
@@ -31,7 +32,7 @@ def section(found: Found, folder: Path) -> str:
     )
     lines = [words, f"![Generated inputs]({folder.name}/features.png)"]
     lines += [f"After {r.steps:,} steps ({r.name}): {r.figures['nothing']['meaning']}" for r in records]
-    return "\n\n".join(text for text in (*lines, missing("features", found)) if text)
+    return "\n\n".join(text for text in (*lines, missing("features", measured)) if text)
 
 
 def _row(record: Record) -> Row:

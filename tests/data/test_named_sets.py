@@ -1,5 +1,6 @@
 import gzip
 import hashlib
+import re
 import struct
 import subprocess
 import sys
@@ -10,10 +11,12 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from gammacaps.data import find, load_data, load_set, registry
-from gammacaps.data.registry import Entry, File, Pair
+from gammacaps.cli import main
+from gammacaps.data import Content, File, NamedSet, SplitFiles, add_data_set, find, load_data, load_set, names
+from gammacaps.data.named_sets import NAMED_SETS
 from gammacaps.errors import InputError
 
 IMAGES = struct.pack(">HBB3I", 0, 8, 3, 2, 2, 2) + bytes(range(8))
@@ -44,15 +47,23 @@ def tiny_file(name: str, content: bytes) -> File:
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> Entry:
+def table(monkeypatch: pytest.MonkeyPatch) -> dict[str, NamedSet]:
+    """The table of named sets, from which all that a test adds is taken away again."""
+    monkeypatch.setitem(NAMED_SETS, "mine", tiny_set())
+    monkeypatch.delitem(NAMED_SETS, "mine")
+    return NAMED_SETS
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> NamedSet:
     """MNIST with two test images, at an address that nobody answers."""
-    pair = Pair(tiny_file("t10k-images-idx3-ubyte", IMAGES), tiny_file("t10k-labels-idx1-ubyte", LABELS))
-    entry = replace(registry.ENTRIES["mnist"], test=(pair,), train=(pair,))
-    monkeypatch.setitem(registry.ENTRIES, "mnist", entry)
+    files = SplitFiles(tiny_file("t10k-images-idx3-ubyte", IMAGES), tiny_file("t10k-labels-idx1-ubyte", LABELS))
+    entry = replace(NAMED_SETS["mnist"], test=(files,), train=(files,))
+    monkeypatch.setitem(NAMED_SETS, "mnist", entry)
     return entry
 
 
-def put(folder: Path, entry: Entry, *, packed: bool = True) -> None:
+def put(folder: Path, entry: NamedSet, *, packed: bool = True) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in ((entry.test[0].images, IMAGES), (entry.test[0].labels, LABELS)):
         if packed:
@@ -62,34 +73,34 @@ def put(folder: Path, entry: Entry, *, packed: bool = True) -> None:
 
 
 def test_download_is_checked_and_cached(
-    tiny: Entry, served: tuple[Path, str], alone: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: NamedSet, served: tuple[Path, str], alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, url = served
     put(folder, tiny)
     assert find("mnist") is None
-    monkeypatch.setitem(registry.ENTRIES, "mnist", replace(tiny, url=url))
+    monkeypatch.setitem(NAMED_SETS, "mnist", replace(tiny, url=url))
     images, labels = load_data("mnist")
     assert (images * 255).round().flatten().tolist() == list(range(8))
     assert labels.tolist() == [3, 9]
-    monkeypatch.setitem(registry.ENTRIES, "mnist", tiny)
+    monkeypatch.setitem(NAMED_SETS, "mnist", tiny)
     assert find("mnist") == alone / "gammacaps/mnist"
     assert load_set("mnist").source == str(alone / "gammacaps/mnist/t10k-images-idx3-ubyte.gz")
 
 
 def test_wrong_hash_is_refused_and_leaves_nothing(
-    tiny: Entry, served: tuple[Path, str], alone: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: NamedSet, served: tuple[Path, str], alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, url = served
     put(folder, tiny)
     (folder / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(IMAGES + b"x"))
-    monkeypatch.setitem(registry.ENTRIES, "mnist", replace(tiny, url=url))
+    monkeypatch.setitem(NAMED_SETS, "mnist", replace(tiny, url=url))
     with pytest.raises(InputError, match=r"ubyte.gz is not the file that it should be \(its hash differs\)"):
         load_data("mnist")
     assert [path for path in alone.rglob("*") if path.is_file()] == []
 
 
 def test_offline_and_missing_say_where_files_may_be_put(
-    tiny: Entry, served: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+    tiny: NamedSet, served: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = (
         r"t10k-images-idx3-ubyte.gz could not be fetched \({}\): try again with a network, "
@@ -98,12 +109,12 @@ def test_offline_and_missing_say_where_files_may_be_put(
     )
     with pytest.raises(InputError, match="^http://127.0.0.1:9/" + words.format("ConnectionError")):
         load_data("mnist")
-    monkeypatch.setitem(registry.ENTRIES, "mnist", replace(tiny, url=served[1]))  # which offers no file
+    monkeypatch.setitem(NAMED_SETS, "mnist", replace(tiny, url=served[1]))  # which offers no file
     with pytest.raises(InputError, match=words.format("HTTPError")):
         load_data("mnist")
 
 
-def test_unwritable_cache(tiny: Entry, alone: Path) -> None:
+def test_unwritable_cache(tiny: NamedSet, alone: Path) -> None:
     (alone / "gammacaps").write_text("a file where the folder should be")
     with pytest.raises(InputError, match=r"could not be fetched \(.+\): try again"):
         load_data("mnist")
@@ -112,30 +123,30 @@ def test_unwritable_cache(tiny: Entry, alone: Path) -> None:
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("below", ["mnist", ""])
 def test_order_of_folders(
-    tiny: Entry, tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, below: str
+    tiny: NamedSet, tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, below: str
 ) -> None:
     places = {name: tmp_path / name for name in ("argument", "environment", "system")}
     for place in (*places.values(), alone / "gammacaps"):
         put(place / "mnist" if place.name == "gammacaps" else place / below, tiny, packed=packed)
     entry = replace(tiny, folders=(str(places["system"] / below),))
-    monkeypatch.setitem(registry.ENTRIES, "mnist", entry)
+    monkeypatch.setitem(NAMED_SETS, "mnist", entry)
     monkeypatch.setenv("GAMMACAPS_DATA", str(places["environment"]))
     assert find("mnist", places["argument"]) == places["argument"] / below
     assert load_set("mnist", data_dir=str(places["argument"])).source.startswith(str(places["argument"]))
     assert find("mnist") == places["environment"] / below
     monkeypatch.delenv("GAMMACAPS_DATA")
     assert find("mnist") == places["system"] / below
-    monkeypatch.setitem(registry.ENTRIES, "mnist", tiny)
+    monkeypatch.setitem(NAMED_SETS, "mnist", tiny)
     assert find("mnist") == alone / "gammacaps/mnist"
 
 
-def test_a_lone_file_is_not_a_set(tiny: Entry, tmp_path: Path) -> None:
+def test_a_lone_file_is_not_a_set(tiny: NamedSet, tmp_path: Path) -> None:
     put(tmp_path, tiny)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").unlink()
     assert find("mnist", tmp_path) is None
 
 
-def test_changed_content_is_refused(tiny: Entry, tmp_path: Path) -> None:
+def test_changed_content_is_refused(tiny: NamedSet, tmp_path: Path) -> None:
     put(tmp_path, tiny)
     path = tmp_path / "t10k-labels-idx1-ubyte.gz"
     path.write_bytes(gzip.compress(LABELS[:-1] + b"\x08"))
@@ -145,7 +156,7 @@ def test_changed_content_is_refused(tiny: Entry, tmp_path: Path) -> None:
         load_data("mnist", data_dir=tmp_path)
 
 
-def test_the_other_mnist_is_named(tiny: Entry, tmp_path: Path) -> None:
+def test_the_other_mnist_is_named(tiny: NamedSet, tmp_path: Path) -> None:
     put(tmp_path, tiny)
     with pytest.raises(InputError, match=r"\), it is a file of mnist: replace it, or remove it"):
         load_data("fashion-mnist", data_dir=tmp_path)
@@ -228,3 +239,100 @@ def test_bad_norb_copies(tmp_path: Path, pixels: bytes, labels: bytes, words: st
     put_norb(tmp_path, pixels, labels)
     with pytest.raises(InputError, match=words):
         load_data("smallnorb", data_dir=tmp_path)
+
+
+def tiny_set(**changes: object) -> NamedSet:
+    """A set of two images, as a user would add it."""
+    files = SplitFiles(tiny_file("my-images", IMAGES), tiny_file("my-labels", LABELS))
+    fields = {"name": "mine", "class_names": tuple("abcdefghij"), "train": (files,), "test": (files,)}
+    return NamedSet(**{**fields, **changes})
+
+
+def test_a_set_added_from_outside_is_fetched_by_its_name(served: tuple[Path, str], table: dict[str, NamedSet]) -> None:
+    folder, url = served
+    put(folder, tiny_set())
+    add_data_set(tiny_set(url=url, size=(1, 1)))
+    assert "mine" in names()
+    data = load_set("mine")
+    assert data.images.shape == (2, 1, 1, 1)
+    assert data.labels.tolist() == [3, 9]
+    assert data.class_names == tuple("abcdefghij")
+
+
+def test_a_reader_of_the_user_s_own(tmp_path: Path, table: dict[str, NamedSet]) -> None:
+    def colours(images: Content, labels: Content) -> tuple[np.ndarray, np.ndarray]:
+        pixels = np.frombuffer(images.data, np.uint8)[-8:].reshape(2, 1, 2, 2)
+        return pixels.repeat(3, axis=1), np.array([0, 1])
+
+    add_data_set(tiny_set(read=colours))
+    put(tmp_path, tiny_set())
+    assert load_data("mine", data_dir=tmp_path)[0].shape == (2, 3, 2, 2)
+    table["mine"] = tiny_set(read=lambda *_: (np.zeros((2, 4, 4)), np.array([0, 1])))
+    with pytest.raises(InputError, match=r"my-images.gz holds float64 of the shape .* put mine's own file there"):
+        load_data("mine", data_dir=tmp_path)
+    table["mine"] = tiny_set(read=lambda *_: (np.zeros((2, 4, 4), np.uint8), np.array([0.0, 1.0])))
+    with pytest.raises(InputError, match=r"my-labels.gz holds float64 of the shape \(2,\), not a class number"):
+        load_data("mine", data_dir=tmp_path)
+
+
+def test_what_no_server_offers_says_where_to_put_it(table: dict[str, NamedSet]) -> None:
+    add_data_set(tiny_set())
+    with pytest.raises(InputError, match=r"^mine is not on this machine, and no server offers it: put my-images.gz"):
+        load_data("mine")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "mnist"}, "There is a data set mnist already: choose another name"),
+        ({"name": "fashion-mini"}, "There is a data set fashion-mini already"),
+        ({"name": "a.npz"}, r"A data set can't be called 'a.npz': use letters, digits, - and _"),
+        ({"name": ""}, "A data set can't be called ''"),
+        ({"test": ()}, "The data set mine needs the files of a train and of a test split"),
+        ({"class_names": ("one",)}, "The data set mine needs the names of two classes at least"),
+        ({"class_names": ("a", "b\n")}, "has characters that can't be printed"),
+        (
+            {"url": "http://127.0.0.1:9/", "train": (SplitFiles(File("x", "md5:0"), File("y")),)},
+            "is fetched from http://127.0.0.1:9/, but y has no hash to check it by",
+        ),
+    ],
+)
+def test_a_set_that_can_t_be_added(changes: dict[str, object], words: str) -> None:
+    before = names()
+    with pytest.raises(InputError, match=words):
+        add_data_set(tiny_set(**changes))
+    assert names() == before
+
+
+PLUGIN = """
+from gammacaps.data import Content, File, NamedSet, SplitFiles, add_data_set
+
+files = SplitFiles(File("my-images", content="{images}"), File("my-labels", content="{labels}"))
+add_data_set(NamedSet(name="mine", class_names=tuple("abcdefghij"), train=(files,), test=(files,)))
+"""
+
+
+def test_a_plugin_s_set_on_the_command_line(
+    tmp_path: Path, table: dict[str, NamedSet], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hashes = {"images": hashlib.md5(IMAGES).hexdigest(), "labels": hashlib.md5(LABELS).hexdigest()}
+    (tmp_path / "plugin_of_a_set.py").write_text(PLUGIN.format(**hashes))
+    put(tmp_path / "data", tiny_set())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GAMMACAPS_PLUGINS", "plugin_of_a_set")
+    monkeypatch.delitem(sys.modules, "plugin_of_a_set", raising=False)
+    main(["data", "--data-dir", "data"])
+    assert re.search(r"mine +data\n", capsys.readouterr().out)
+    main(["data", "mine", "--data-dir", "data"])
+    assert "train: 2 images of 1x2x2 from data/my-images.gz" in capsys.readouterr().out
+    assert load_data("mine", data_dir="data")[1].tolist() == [3, 9]
+
+
+def test_the_guide_s_set_can_be_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = (Path(__file__).parents[2] / "docs/own-data.md").read_text()
+    (source,) = re.findall(r"```python\n(# my_sets\.py.*?)```", guide, re.DOTALL)
+    monkeypatch.setitem(NAMED_SETS, "kuzushiji", tiny_set())
+    monkeypatch.delitem(NAMED_SETS, "kuzushiji")
+    exec(compile(source, "my_sets.py", "exec"), {})
+    assert names()[-2] == "kuzushiji"
+    assert find("kuzushiji") is None

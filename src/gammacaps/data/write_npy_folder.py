@@ -1,4 +1,4 @@
-"""Writes the folders that `stored` reads, a batch at a time, so that the set may be larger than memory."""
+"""Writes the folders that `npy_folder` reads, a batch at a time, so that the set may be larger than memory."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gammacaps.data import SPLITS, is_imported, load_set, names, own_path
 from gammacaps.data.checks import Size, check_class_names, check_images, check_labels, check_size
 from gammacaps.data.folders import folder_images
-from gammacaps.data.stored import is_stored
+from gammacaps.data.loading import SPLITS, is_imported, load_set, own_path
+from gammacaps.data.named_sets import names
+from gammacaps.data.npy_folder import is_stored
 from gammacaps.errors import InputError
 from gammacaps.files import new_folder, told
 

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from gammacaps.paper.expected import EPS, expected
-from gammacaps.paper.parts.cells import Found, heading, missing, percent, table
 from gammacaps.paper.plan import PARTS, TENTH
+from gammacaps.paper.readings import Records
 from gammacaps.paper.record import Record
+from gammacaps.paper.sections.cells import heading, missing, percent, table
 
 HEADER = ["data", "routing", "steps", "seed", "trained"]
 PGD = "PGD: 40 steps of 0.01, a random start, on the margin. Percent right of the test images, with the 95% interval."
@@ -17,47 +18,50 @@ AT_A_TENTH = "smallNORB at a tenth of the radii, beside what the paper has at th
 Row = Callable[[Record, float], dict[str, Any] | None]
 
 
-def pgd_section(found: Found, folder: Path) -> str:
-    without = [f"`{name}`" for name in PARTS["table2"] if name in found and found[name].by_authors(EPS[0]) is None]
+def pgd_section(measured: Records, folder: Path) -> str:
+    there = [measured[name] for name in PARTS["table2"] if name in measured]
+    without = [f"`{record.name}`" for record in there if record.by_authors(EPS[0]) is None]
     lacking = f" (not measured: {', '.join(without)})" if without else ""
     theirs = f"{AUTHORS}{lacking}."
-    told = [(theirs, EPS, Record.by_authors), (f"{AT_A_TENTH}{_steps(found)}", TENTH, _row_of("pgd"))]
-    return _section("table2", "pgd", found, [(PGD, EPS, _row_of("pgd")), *told])
+    more = [(theirs, EPS, Record.by_authors), (f"{AT_A_TENTH}{_steps(measured)}", TENTH, _row_of("pgd"))]
+    return _section("table2", "pgd", measured, [(PGD, EPS, _row_of("pgd")), *more])
 
 
-def _steps(found: Found) -> str:
+def _steps(measured: Records) -> str:
     """How PGD went at a tenth of the radii: of some it may fall short, and not all runs took the same steps."""
     runs: dict[float, list[str]] = {}
     for name in PARTS["table2"]:
-        if name in found and (row := found[name].accuracy("pgd", TENTH[0])):
+        if name in measured and (row := measured[name].accuracy("pgd", TENTH[0])):
             runs.setdefault(row["step"], []).append(f"`{name}`")
     longest = max(runs, default=0.0)
-    told = [f" PGD: 40 steps of {longest:g}, which reach {40 * longest:g}"] if runs else []
-    told += [f"only 40 of {s:g}, which reach {40 * s:g}: {', '.join(runs[s])}" for s in sorted(runs) if s < longest]
-    return "; ".join(told) + "." * bool(told)
+    sentences = [f" PGD: 40 steps of {longest:g}, which reach {40 * longest:g}"] if runs else []
+    sentences += [
+        f"only 40 of {s:g}, which reach {40 * s:g}: {', '.join(runs[s])}" for s in sorted(runs) if s < longest
+    ]
+    return "; ".join(sentences) + "." * bool(sentences)
 
 
-def fgsm_section(found: Found, folder: Path) -> str:
-    return _section("fgsm", "fgsm", found, [(FGSM, EPS, _row_of("fgsm")), (AT_A_TENTH, TENTH, _row_of("fgsm"))])
+def fgsm_section(measured: Records, folder: Path) -> str:
+    return _section("fgsm", "fgsm", measured, [(FGSM, EPS, _row_of("fgsm")), (AT_A_TENTH, TENTH, _row_of("fgsm"))])
 
 
-def _section(part: str, attack: str, found: Found, tables: list[tuple[str, tuple[float, ...], Row]]) -> str:
+def _section(part: str, attack: str, measured: Records, tables: list[tuple[str, tuple[float, ...], Row]]) -> str:
     """The tables that have rows, each with the words before it, its radii, and where its rows are."""
-    records = [found[name] for name in sorted(PARTS[part], key=_order) if name in found]
+    records = [measured[name] for name in sorted(PARTS[part], key=_order) if name in measured]
     texts = []
     for words, radii, row_of in tables:
         rows = [_cells(record, attack, radii, row_of) for record in records if row_of(record, radii[0])]
         if rows:
             texts += [words, table([*HEADER, *_columns(radii)], rows)]
-    return "\n\n".join(text for text in (*texts, missing(part, found)) if text)
+    return "\n\n".join(text for text in (*texts, missing(part, measured)) if text)
 
 
 def _columns(radii: tuple[float, ...]) -> list[str]:
     """The paper's figure at a radius of the paper's, ours at the same or at a part of it."""
     return [
         column
-        for told, eps in zip(EPS, radii, strict=True)
-        for column in (f"eps {told:g}: paper", f"eps {eps:g}: ours")
+        for papers_eps, eps in zip(EPS, radii, strict=True)
+        for column in (f"eps {papers_eps:g}: paper", f"eps {eps:g}: ours")
     ]
 
 
@@ -73,8 +77,8 @@ def _row_of(attack: str) -> Row:
 
 def _cells(record: Record, attack: str, radii: tuple[float, ...], row_of: Row) -> list[str]:
     figures = record.figures
-    told = expected()[attack][figures["data"]][figures["rule"]]
-    pairs = zip(told, radii, strict=True)
+    papers = expected()[attack][figures["data"]][figures["rule"]]
+    pairs = zip(papers, radii, strict=True)
     cells = [cell for paper, eps in pairs for cell in (f"{paper:.2f}", percent(row_of(record, eps)))]
     return [*heading(record), _trained(figures["train"]), *cells]
 

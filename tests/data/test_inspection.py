@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from gammacaps.cli import main
-from gammacaps.data.examine import examine
+from gammacaps.data.inspection import inspect_set
 
 RNG = np.random.default_rng(0)
 
@@ -97,7 +97,7 @@ def too_few(pets: Path) -> None:
 )
 def test_what_must_be_mended(pets: Path, spoil, words: str) -> None:
     spoil(pets)
-    assert any(words in problem for problem in examine("pets").problems), examine("pets").problems
+    assert any(words in problem for problem in inspect_set("pets").problems), inspect_set("pets").problems
 
 
 def grey(pets: Path) -> None:
@@ -136,45 +136,47 @@ def no_image(pets: Path) -> None:
 )
 def test_what_is_good_to_know(pets: Path, change, words: str) -> None:
     change(pets)
-    found = examine("pets")
-    assert not found.problems
-    assert any(note.startswith(words) for note in found.notes), found.notes
+    seen = inspect_set("pets")
+    assert not seen.problems
+    assert any(note.startswith(words) for note in seen.notes), seen.notes
 
 
 def test_stretched_images_and_a_size_too_small(pets: Path) -> None:
     picture(pets / "dog/01.png", 20, 60)
-    found = examine("pets", size=16)
-    assert not found.problems
-    assert "1 image is of another shape than 16 x 16 and will be stretched: pets/dog/01.png (60 x 20)." in found.notes
-    assert "--size 8 is less than 15" in examine("pets", size=8).problems[0]
+    seen = inspect_set("pets", size=16)
+    assert not seen.problems
+    assert "1 image is of another shape than 16 x 16 and will be stretched: pets/dog/01.png (60 x 20)." in seen.notes
+    assert "--size 8 is less than 15" in inspect_set("pets", size=8).problems[0]
 
 
 def test_own_split_and_npz(pets: Path) -> None:
     for split in ("train", "test"):
         shutil.copytree(pets, Path("both") / split)
-    assert examine("both").problems[0].startswith("15 images are both in train and in test: both/train/cat/00.png = ")
+    assert (
+        inspect_set("both").problems[0].startswith("15 images are both in train and in test: both/train/cat/00.png = ")
+    )
     images = RNG.integers(0, 256, (10, 20, 20), np.uint8)
     images[9] = images[0]
     np.savez("own.npz", images=images, labels=np.arange(10) % 2)
-    found = examine("own.npz")
-    assert found.counts("train") == [4, 4]
-    assert [problem.split(":")[0] for problem in found.problems] == [
+    seen = inspect_set("own.npz")
+    assert seen.counts("train") == [4, 4]
+    assert [problem.split(":")[0] for problem in seen.problems] == [
         "1 image is both in train and in test",
         "1 image is in more than one class",
     ]
     np.savez("own.npz", images=images, labels=np.arange(10) % 2 * 3)
-    assert any("No training image is of 1, 2: the network" in note for note in examine("own.npz").notes)
+    assert any("No training image is of 1, 2: the network" in note for note in inspect_set("own.npz").notes)
     np.savez("own.npz", images=images)
-    assert "lacks labels" in examine("own.npz").problems[0]
+    assert "lacks labels" in inspect_set("own.npz").problems[0]
 
 
 def test_a_copy_in_another_class_and_a_file_beside_the_classes_are_named(pets: Path) -> None:
     for name in ("cat/90.png", "cat/91.png", "dog/90.png"):
         shutil.copyfile(pets / "cat/00.png", pets / name)
     shutil.copyfile(pets / "cat/00.png", pets / "loose.png")
-    found = examine("pets")
-    assert any("pets/cat/00.png (cat) = pets/dog/90.png (dog)" in problem for problem in found.problems), found.problems
-    assert any(note.endswith("being no image of a class: pets/loose.png.") for note in found.notes), found.notes
+    seen = inspect_set("pets")
+    assert any("pets/cat/00.png (cat) = pets/dog/90.png (dog)" in problem for problem in seen.problems), seen.problems
+    assert any(note.endswith("being no image of a class: pets/loose.png.") for note in seen.notes), seen.notes
 
 
 def test_what_is_nowhere_is_an_error(tmp_path: Path, monkeypatch, capsys) -> None:

@@ -3,22 +3,23 @@
 from pathlib import Path
 
 from gammacaps.paper.expected import expected
-from gammacaps.paper.parts.cells import Found, missing, table
 from gammacaps.paper.plan import PARTS
+from gammacaps.paper.readings import Records
+from gammacaps.paper.sections.cells import missing, table
 
 
-def section(found: Found, folder: Path) -> str:
-    sda, rba = (found.get(name) for name in PARTS["activations"])
+def section(measured: Records, folder: Path) -> str:
+    sda, rba = (measured.get(name) for name in PARTS["activations"])
     records = [record for whole in (sda, rba) if whole is not None for record in (*whole.earlier, whole)]
     if not records:
-        return missing("activations", found)
-    told = expected()["activations"]
-    header = ["capsule", *(f"paper: {column}" for column in told["columns"])]
+        return missing("activations", measured)
+    paper = expected()["activations"]
+    header = ["capsule", *(f"paper: {column}" for column in paper["columns"])]
     header += [f"ours: {record.figures['rule'].upper()}, {record.steps:,} steps" for record in records]
     names = records[0].figures["results"]["class_names"]
     rows = [
         [names[k], *(f"{value:.2f}" for value in line)]
         + [f"{record.figures['generated']['class'][k]['activation']:.2f}" for record in records]
-        for k, line in enumerate(told["rows"])
+        for k, line in enumerate(paper["rows"])
     ]
-    return "\n\n".join(text for text in (table(header, rows), missing("activations", found)) if text)
+    return "\n\n".join(text for text in (table(header, rows), missing("activations", measured)) if text)

@@ -6,16 +6,17 @@ import torch
 
 from gammacaps.explain.filters import Filters
 from gammacaps.files import write_whole
-from gammacaps.paper.parts.cells import Found, missing
 from gammacaps.paper.plan import PARTS
+from gammacaps.paper.readings import Records
 from gammacaps.paper.record import Record
+from gammacaps.paper.sections.cells import missing
 
 
-def section(found: Found, folder: Path) -> str:
+def section(measured: Records, folder: Path) -> str:
     lines = []
     for name in PARTS["filters"]:
-        if name in found:
-            record = found[name]
+        if name in measured:
+            record = measured[name]
             under = record.figures["train"]["robust"]
             how = "under attack" if under else "on clean images"
             picture = f"filters-{'robust' if under else 'standard'}.png"
@@ -27,7 +28,7 @@ def section(found: Found, folder: Path) -> str:
                 "work). Orange is positive, blue negative."
             )
             lines.append(f"![Filters trained {how}]({folder.name}/{picture})")
-    return "\n\n".join(text for text in (*lines, missing("filters", found)) if text)
+    return "\n\n".join(text for text in (*lines, missing("filters", measured)) if text)
 
 
 def _picture(record: Record) -> bytes:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from gammacaps.data import find, load_data, load_set
-from gammacaps.data.examine import examine
-from gammacaps.data.storing import store_set
+from gammacaps.data import find, load_data, load_set, store_set
+from gammacaps.data.inspection import inspect_set
 from gammacaps.errors import InputError
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
@@ -135,7 +134,7 @@ def test_a_dataset_can_be_trained_on_found_checked_and_stored() -> None:
     assert find("pets:array") == Path("pets.py").resolve()
     assert find("nowhere.at.all:array") is None
     assert store_set("pets:array", "stored") == {"train": 8, "test": 2}
-    assert examine("stored").problems == examine("pets:array").problems
+    assert inspect_set("stored").problems == inspect_set("pets:array").problems
     assert torch.equal(load_data("stored", "train")[0], load_data("pets:array", "train")[0])
 
 

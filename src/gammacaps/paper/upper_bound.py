@@ -7,7 +7,7 @@ from torch import Tensor
 CHUNK = 64
 
 
-def possible(distances: Float[Tensor, "n n"], eps: float) -> float:
+def upper_bound(distances: Float[Tensor, "n n"], eps: float) -> float:
     """A share of some images that no deterministic classifier can surpass at an L-inf radius.
 
     Two images of different classes at most 2 eps apart have a point within eps of both, where it gives one answer: it

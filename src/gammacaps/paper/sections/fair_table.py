@@ -1,17 +1,15 @@
 """The comparison that the paper leaves out: all trained under the same attack, and under every attack of a suite."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from gammacaps.evaluation.config import ATTACKS, EvaluateConfig
 from gammacaps.paper.expected import EPS
-from gammacaps.paper.parts.cells import Found, heading, missing, on_loss, percent, table
-from gammacaps.paper.parts.confusion import right
 from gammacaps.paper.plan import PARTS
+from gammacaps.paper.readings import UNLEARNED, Records, asked_attacks, lacking_attacks, unlearned
 from gammacaps.paper.record import Record
+from gammacaps.paper.sections.cells import heading, missing, on_loss, percent, table
 
-UNLEARNED = 0.05
 ONE_CLASS = "where 100.0% is all that can be kept"  # in what the check at eps 0.5 says of such images
 # The attacks of the paper, at the radii at which something can be kept.
 PAPERS = tuple((attack, eps) for attack in ("fgsm", "pgd") for eps in EPS[:2])
@@ -29,19 +27,19 @@ WORDS = (
 )
 
 
-def section(found: Found, folder: Path) -> str:
+def section(measured: Records, folder: Path) -> str:
     """One row a run and radius."""
-    records = [found[name] for name in PARTS["fair"] if name in found]
+    records = [measured[name] for name in PARTS["fair"] if name in measured]
     rows = [row for record in records for row in _rows(record)]
     checked = [_checked(record) for record in records if record.figures["checks"]]
     believe = "Can these be believed? " + "; ".join(checked) + "." if checked else ""
-    told = (_suite(records), table(HEADER, rows) if rows else "", _unlearned(records), _skipped(records), believe)
-    return "\n\n".join(text for text in (WORDS, *told, missing("fair", found), _unattacked(found)) if text)
+    texts = (_suite(records), table(HEADER, rows) if rows else "", _unlearned(records), _skipped(records), believe)
+    return "\n\n".join(text for text in (WORDS, *texts, missing("fair", measured), _unattacked(measured)) if text)
 
 
-def _unattacked(found: Found) -> str:
+def _unattacked(measured: Records) -> str:
     """Routing by itself: the networks of Table 1, SDA's too, under attacks that none of them was trained under."""
-    records = [found[name] for name in PARTS["table1"] if name in found]
+    records = [measured[name] for name in PARTS["table1"] if name in measured]
     rows = [[*heading(record), *(percent(record.accuracy(*at)) for at in PAPERS)] for record in records]
     header = ["data", "network", "steps", "seed", *(f"{attack.upper()}, eps {eps:g}" for attack, eps in PAPERS)]
     words = (
@@ -53,48 +51,29 @@ def _unattacked(found: Found) -> str:
 
 def _unlearned(records: list[Record]) -> str:
     """Which networks have not learned some classes: too short a training for a verdict about the network."""
-    told = [f"`{record.name}` ({', '.join(few)})" for record in records if (few := unlearned(record))]
+    runs = [f"`{record.name}` ({', '.join(few)})" for record in records if (few := unlearned(record))]
     words = (
         f"Classes of which fewer than {UNLEARNED:.0%} are right even on clean images, so that a longer training may "
         "well change the network's place: "
     )
-    return words + "; ".join(told) + "." if told else ""
-
-
-def unlearned(record: Record) -> list[str]:
-    """The classes of which next to no clean image is right, with the share that is."""
-    results = record.figures["results"]
-    shares = [right(record, label) for label in range(len(results["confusion"]))]
-    return [f"{results['class_names'][k]} {share:.0%}" for k, share in enumerate(shares) if share < UNLEARNED]
+    return words + "; ".join(runs) + "." if runs else ""
 
 
 def _suite(records: list[Record]) -> str:
     """The attacks that the worst cases are over, and which worst cases are over fewer."""
-    asked = {name for record in records for name in _asked(record)}
+    asked = {name for record in records for name in asked_attacks(record)}
     if not asked:
         return ""
     without: dict[str, list[str]] = {}
     for record in records:
-        if names := lacking(record, records):
+        if names := lacking_attacks(record, records):
             stood = any(row["correct"] for row in record.figures["worst"])
-            told = f"`{record.name}`{'' if stood else ' (no image of which stood anyway)'}"
-            without.setdefault(", ".join(names), []).append(told)
+            run = f"`{record.name}`{'' if stood else ' (no image of which stood anyway)'}"
+            without.setdefault(", ".join(names), []).append(run)
     words = f"The suite, as `gammacaps evaluate` names them: {', '.join(name for name in ATTACKS if name in asked)}"
     if any("grey" in row["attacks"] for record in records for row in record.figures["worst"]):
         words += ", and at eps 0.5 the grey image that every image can become"
     return f"{words}." + "".join(f" Without {names}: {', '.join(runs)}." for names, runs in without.items())
-
-
-def lacking(record: Record, beside: Iterable[Record]) -> list[str]:
-    """The attacks of other runs' worst cases that one of this run's is not over."""
-    rows = record.figures["worst"]
-    others = {name for other in beside for name in _asked(other)}
-    own = set.intersection(*(record.suite(row["eps"]) for row in rows)) if rows else others
-    return [name for name in ATTACKS if name in others - own]
-
-
-def _asked(record: Record) -> set[str]:
-    return set().union(*(record.suite(row["eps"]) for row in record.figures["worst"]))
 
 
 def _rows(record: Record) -> list[list[str]]:
@@ -104,9 +83,9 @@ def _rows(record: Record) -> list[list[str]]:
     rows = []
     for eps in sorted({train["eps"], *EPS}):
         worst = record.worst(eps)
-        told = [percent(record.accuracy("fgsm", eps)), _pgd(record.accuracy("pgd", eps))]
-        told += ["-", "-"] if worst is None else [f"**{percent(worst)}**", f"{worst['images']:,}"]
-        rows.append([*heading(record), attack, percent(record.figures["results"]["clean"]), f"{eps:g}", *told])
+        cells = [percent(record.accuracy("fgsm", eps)), _pgd(record.accuracy("pgd", eps))]
+        cells += ["-", "-"] if worst is None else [f"**{percent(worst)}**", f"{worst['images']:,}"]
+        rows.append([*heading(record), attack, percent(record.figures["results"]["clean"]), f"{eps:g}", *cells])
     return rows
 
 
@@ -123,15 +102,15 @@ def _skipped(records: list[Record]) -> str:
     for record in records:
         for words in dict.fromkeys(record.figures["skipped"]):
             without.setdefault(words.rstrip("."), []).append(f"`{record.name}`")
-    told = [f"{words} ({', '.join(names)})" for words, names in without.items()]
-    return "Not in the worst case: " + "; ".join(told) + "." if told else ""
+    reasons = [f"{words} ({', '.join(names)})" for words, names in without.items()]
+    return "Not in the worst case: " + "; ".join(reasons) + "." if reasons else ""
 
 
 def _checked(record: Record) -> str:
     judged = [check for check in record.figures["checks"] if check["verdict"] != "skip"]
     passed = sum(check["verdict"] == "pass" for check in judged)
     bad = " ".join(check.get("meaning", check["check"]) for check in judged if check["verdict"] != "pass")
-    told = [f"not: {bad.rstrip('.')}"] if bad else []
+    doubts = [f"not: {bad.rstrip('.')}"] if bad else []
     if any(ONE_CLASS in check.get("meaning", "") for check in judged):
-        told.append("those from `attainable-at-0.5` on saw images of one class alone")
-    return f"`{record.name}`: {passed} of {len(judged)} checks passed" + (f" ({'; '.join(told)})" if told else "")
+        doubts.append("those from `attainable-at-0.5` on saw images of one class alone")
+    return f"`{record.name}`: {passed} of {len(judged)} checks passed" + (f" ({'; '.join(doubts)})" if doubts else "")

@@ -5,18 +5,19 @@ from pathlib import Path
 from gammacaps.explain.pictures import Row, grid_png
 from gammacaps.files import write_whole
 from gammacaps.paper.expected import expected
-from gammacaps.paper.parts.cells import Found, as_images, missing, table
 from gammacaps.paper.plan import PARTS
+from gammacaps.paper.readings import Records, strongest
 from gammacaps.paper.record import Record
+from gammacaps.paper.sections.cells import as_images, missing, table
 
 ACTIVE = 0.5  # a class capsule longer than this takes the input for its class
 COLUMNS = 8
 
 
-def section(found: Found, folder: Path) -> str:
+def section(measured: Records, folder: Path) -> str:
     (name,) = PARTS["hidden"]
-    if name not in found:
-        return missing("hidden", found)
+    if name not in measured:
+        return missing("hidden", measured)
     lines = [
         "Images generated to activate each hidden capsule (lambda 1e-5), with its length and the class that it "
         "activates most. A hidden capsule's number means nothing beyond its own run, so the paper's six stand apart: "
@@ -24,7 +25,7 @@ def section(found: Found, folder: Path) -> str:
         + ". Where an image is almost black, the class is what the network answers to black: the capsule is long "
         "without any feature."
     ]
-    last = found[name]
+    last = measured[name]
     for record in (*last.earlier, last):
         write_whole(folder / f"hidden-{record.steps}.png", _picture(record))
         lines.append(f"After {record.steps:,} steps:")
@@ -36,12 +37,12 @@ def section(found: Found, folder: Path) -> str:
 def _picture(record: Record) -> bytes:
     names = record.figures["results"]["class_names"]
     images = as_images(record.arrays["generated_hidden"])
-    told = [
+    captions = [
         f"{place}: {one['activation']:.2f} {names[strongest(one['scores'])]}"
         for place, one in enumerate(record.figures["generated"]["hidden"])
     ]
     places = range(0, len(images), COLUMNS)
-    return grid_png([Row(images[k : k + COLUMNS], told[k : k + COLUMNS]) for k in places], side=112)
+    return grid_png([Row(images[k : k + COLUMNS], captions[k : k + COLUMNS]) for k in places], side=112)
 
 
 def _rows(record: Record) -> list[list[str]]:
@@ -50,11 +51,6 @@ def _rows(record: Record) -> list[list[str]]:
     for place, one in enumerate(record.figures["generated"]["hidden"]):
         active = [names[k] for k, length in enumerate(one["scores"]) if length > ACTIVE]
         best = strongest(one["scores"])
-        told = f"{names[best]} ({one['scores'][best]:.2f})"
-        rows.append([str(place), f"{one['activation']:.2f}", told, ", ".join(active) or "none"])
+        answer = f"{names[best]} ({one['scores'][best]:.2f})"
+        rows.append([str(place), f"{one['activation']:.2f}", answer, ", ".join(active) or "none"])
     return rows
-
-
-def strongest(scores: list[float]) -> int:
-    """The class whose capsule is longest."""
-    return max(range(len(scores)), key=lambda k: scores[k])

@@ -9,10 +9,8 @@ from torch import Tensor
 
 from gammacaps.evaluation.interval import with_interval
 from gammacaps.paper.plan import DATA, PARTS, RULES
+from gammacaps.paper.readings import NOT_YET, Records
 from gammacaps.paper.record import Record
-
-Found = dict[str, Record]
-NOT_YET = "not run yet"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -26,13 +24,6 @@ def percent(row: dict[str, Any] | None) -> str:
     if row is None or row["accuracy"] is None:
         return NOT_YET
     return with_interval(row)
-
-
-def unlike_steps(rows: Sequence[dict[str, Any]]) -> str:
-    """How long PGD's steps were, where they were not the same in all rows."""
-    steps = [row["step"] for row in rows]
-    told = ", ".join(f"{step:g}" for step in steps)
-    return f" (PGD's steps of {told}; the longest reach farthest)" if len(set(steps)) > 1 else ""
 
 
 def score(value: float | None) -> str:
@@ -50,9 +41,9 @@ def on_loss(train: dict[str, Any]) -> str:
     return ", on cross-entropy" if train["robust"] and train["attack_loss"] != "margin" else ""
 
 
-def missing(part: str, found: Found) -> str:
+def missing(part: str, measured: Records) -> str:
     """A line about the runs that a part still lacks; empty where it has all."""
-    names = [name for name in PARTS[part] if name not in found]
+    names = [name for name in PARTS[part] if name not in measured]
     return f"Not run yet: {', '.join(f'`{name}`' for name in names)}." if names else ""
 
 

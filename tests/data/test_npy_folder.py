@@ -7,9 +7,8 @@ import torch
 from PIL import Image
 
 from gammacaps.cli import main
-from gammacaps.data import StoredSet, load_set, open_set
+from gammacaps.data import StoredSet, load_set, open_set, store_batches, store_set
 from gammacaps.data.fingerprint import fingerprint
-from gammacaps.data.storing import store_batches, store_set
 from gammacaps.errors import InputError
 
 SPLITS = ("train", "test")
@@ -25,17 +24,17 @@ def stored(tmp_path_factory):
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_stored_set_is_the_set(stored, split):
-    found, data = open_set(stored, split), load_set("fashion-mini", split)
-    assert isinstance(found, StoredSet)
-    assert found.class_names == data.class_names
-    assert found.images.shape == tuple(data.images.shape)
-    assert torch.equal(found.labels, data.labels)
+    opened, data = open_set(stored, split), load_set("fashion-mini", split)
+    assert isinstance(opened, StoredSet)
+    assert opened.class_names == data.class_names
+    assert opened.images.shape == tuple(data.images.shape)
+    assert torch.equal(opened.labels, data.labels)
     for index in (slice(3, 9), slice(None, None, 100), torch.tensor([7, 2, 7])):
-        assert torch.equal(found.images[index], data.images[index])
+        assert torch.equal(opened.images[index], data.images[index])
     places = torch.tensor([5, 1, 8])
-    assert torch.equal(found.images.at(places)[torch.tensor([2, 0])], data.images[[8, 5]])
+    assert torch.equal(opened.images.at(places)[torch.tensor([2, 0])], data.images[[8, 5]])
     assert torch.equal(load_set(stored, split).images, data.images)
-    assert fingerprint(found.images, found.labels) == fingerprint(data.images, data.labels)
+    assert fingerprint(opened.images, opened.labels) == fingerprint(data.images, data.labels)
     small = open_set(stored, split, size=14)
     assert small.images.shape[2:] == (14, 14)
     assert torch.equal(small.images[:4], load_set("fashion-mini", split, size=14).images[:4])
@@ -49,10 +48,10 @@ def test_an_unpacked_npz_is_a_stored_set(tmp_path):
     np.save(tmp_path / "mine" / "images.npy", pixels)
     np.save(tmp_path / "mine" / "labels.npy", labels)
     for split in SPLITS:  # every fifth image of a class is for testing
-        found, data = open_set(tmp_path / "mine", split), load_set(tmp_path / "mine.npz", split)
-        assert torch.equal(found.images[:], data.images)
-        assert torch.equal(found.labels, data.labels)
-        assert found.class_names == data.class_names == ("0", "1")
+        opened, data = open_set(tmp_path / "mine", split), load_set(tmp_path / "mine.npz", split)
+        assert torch.equal(opened.images[:], data.images)
+        assert torch.equal(opened.labels, data.labels)
+        assert opened.class_names == data.class_names == ("0", "1")
 
 
 def test_a_folder_of_images_is_stored_file_by_file(tmp_path, capsys):
@@ -91,11 +90,11 @@ def test_batches_from_anywhere_are_stored_without_being_kept(tmp_path):
         "train": 210,
         "test": 7,
     }
-    found = open_set(tmp_path / "set", "train")
-    assert found.images.shape == (210, 3, 5, 4)
-    assert torch.equal(found.images[203:], found.images[:7])
-    assert (found.images[:7] - images).abs().max() <= 0.5 / 255 + 1e-6
-    assert torch.equal(found.labels, labels.repeat(30))
+    opened = open_set(tmp_path / "set", "train")
+    assert opened.images.shape == (210, 3, 5, 4)
+    assert torch.equal(opened.images[203:], opened.images[:7])
+    assert (opened.images[:7] - images).abs().max() <= 0.5 / 255 + 1e-6
+    assert torch.equal(opened.labels, labels.repeat(30))
 
 
 def broken(change):

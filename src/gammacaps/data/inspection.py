@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gammacaps.data import SPLITS, find, load_set
 from gammacaps.data.checks import Size, check_size
 from gammacaps.data.folders import Listing, decode, image_endings, is_grey, list_folder, opened, visible
-from gammacaps.data.stored import is_stored
+from gammacaps.data.loading import SPLITS, find, load_set
+from gammacaps.data.npy_folder import is_stored
 from gammacaps.errors import InputError
 
 SMALLEST = 15  # the side of the smallest image that the preset "small" takes
@@ -19,7 +19,7 @@ TURNED = 0x0112  # the EXIF tag of a photo's orientation, 1 where it is stored u
 
 
 @dataclass(frozen=True)
-class Seen:
+class InspectedImage:
     """One image: its file or number, its split and class, and what tells it from others."""
 
     where: str
@@ -32,12 +32,12 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Examined:
-    """What was found; `problems` must be mended before training, `notes` are worth knowing."""
+class Inspection:
+    """What is in a data set; `problems` must be mended before training, `notes` are worth knowing."""
 
     name: str
     class_names: tuple[str, ...]
-    images: tuple[Seen, ...]
+    images: tuple[InspectedImage, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -47,7 +47,7 @@ class Examined:
         return [by_label[label] for label in range(len(self.class_names))]
 
 
-def examine(name: str, *, size: Size = None, data_dir: str | None = None) -> Examined:
+def inspect_set(name: str, *, size: Size = None, data_dir: str | None = None) -> Inspection:
     """Reads both splits of a folder, an .npz file, a Dataset or a named set, and says what is wrong with them.
 
     `size` is what the images will be resized to in training; None is their own size.
@@ -63,19 +63,21 @@ def examine(name: str, *, size: Size = None, data_dir: str | None = None) -> Exa
             sets = {split: load_set(name, split, data_dir=data_dir) for split in SPLITS}
             class_names, problems, notes = sets["train"].class_names, [], []
             images = [
-                Seen(f"{split} image {k}", split, int(label), (image.shape[2], image.shape[1]), mode, _digest(image))
+                InspectedImage(
+                    f"{split} image {k}", split, int(label), (image.shape[2], image.shape[1]), mode, _digest(image)
+                )
                 for split, data in sets.items()
                 for mode in [{1: "grey", 3: "RGB"}.get(data.images.shape[1], f"{data.images.shape[1]} channels")]
                 for k, (image, label) in enumerate(zip(data.images.numpy(), data.labels, strict=True))
             ]
     except InputError as error:
-        return Examined(name, (), (), (str(error),), ())
+        return Inspection(name, (), (), (str(error),), ())
     problems += [*_sizes(images, size), *_copies(images, class_names)]
-    notes += [*_balance(images, class_names), *_looks(images, size)]
-    return Examined(name, class_names, tuple(images), tuple(problems), tuple(notes))
+    notes += [*_balance(images, class_names), *_changes_on_reading(images, size)]
+    return Inspection(name, class_names, tuple(images), tuple(problems), tuple(notes))
 
 
-def _read_files(listings: dict[str, Listing]) -> tuple[list[str], list[Seen]]:
+def _read_files(listings: dict[str, Listing]) -> tuple[list[str], list[InspectedImage]]:
     """A sentence for each file that can't be read, and all others."""
     broken, images = [], []
     for split, files in listings.items():
@@ -87,7 +89,7 @@ def _read_files(listings: dict[str, Listing]) -> tuple[list[str], list[Seen]]:
             except InputError as error:
                 broken.append(str(error))
             else:
-                images.append(Seen(str(path), split, label, size, mode, _digest(pixels), _turned(path)))
+                images.append(InspectedImage(str(path), split, label, size, mode, _digest(pixels), _turned(path)))
     return broken, images
 
 
@@ -116,7 +118,7 @@ def _left_out(folder: Path) -> list[str]:
     return [f"{_many(len(odd), 'file')} left out, being no image of a class: {_some(odd)}."]
 
 
-def _sizes(images: list[Seen], size: Size) -> Iterator[str]:
+def _sizes(images: list[InspectedImage], size: Size) -> Iterator[str]:
     """What training would refuse: sizes that differ, images too small for a network."""
     if size is not None:
         if min(check_size(size) or ()) < SMALLEST:
@@ -137,9 +139,9 @@ def _sizes(images: list[Seen], size: Size) -> Iterator[str]:
         )
 
 
-def _copies(images: list[Seen], class_names: tuple[str, ...]) -> Iterator[str]:
+def _copies(images: list[InspectedImage], class_names: tuple[str, ...]) -> Iterator[str]:
     """The same pixels in train and test, where the test would measure memory, or in two classes."""
-    groups: dict[str, list[Seen]] = {}
+    groups: dict[str, list[InspectedImage]] = {}
     for each in images:
         groups.setdefault(each.digest, []).append(each)
     shared = [group for group in groups.values() if {each.split for each in group} == set(SPLITS)]
@@ -153,7 +155,7 @@ def _copies(images: list[Seen], class_names: tuple[str, ...]) -> Iterator[str]:
         yield f"{_many(len(torn), 'image')} in more than one class: {_some(pairs)}; keep each in one class."
 
 
-def _balance(images: list[Seen], class_names: tuple[str, ...]) -> Iterator[str]:
+def _balance(images: list[InspectedImage], class_names: tuple[str, ...]) -> Iterator[str]:
     by_label = Counter(each.label for each in images if each.split == "train")
     counts = [by_label[label] for label in range(len(class_names))]
     empty = [name for name, count in zip(class_names, counts, strict=True) if not count]
@@ -168,7 +170,7 @@ def _balance(images: list[Seen], class_names: tuple[str, ...]) -> Iterator[str]:
         )
 
 
-def _looks(images: list[Seen], size: Size) -> Iterator[str]:
+def _changes_on_reading(images: list[InspectedImage], size: Size) -> Iterator[str]:
     """Notes on how images will be changed as they are read."""
     grey = [each for each in images if each.mode in ("1", "L", "LA", "La")]
     if grey and len(grey) < len(images):
@@ -198,9 +200,9 @@ def _many(count: int, what: str) -> str:
     return f"1 {what} is" if count == 1 else f"{count:,} {what}s are"
 
 
-def _some(things: list[Seen] | list[Path] | list[str]) -> str:
+def _some(things: list[InspectedImage] | list[Path] | list[str]) -> str:
     """The first five by name."""
-    named = [f"{e.where} ({_by(e.size)})" if isinstance(e, Seen) else str(e) for e in things[:5]]
+    named = [f"{e.where} ({_by(e.size)})" if isinstance(e, InspectedImage) else str(e) for e in things[:5]]
     more = f" and {len(things) - 5:,} more" if len(things) > 5 else ""
     return ", ".join(named) + more
 

@@ -25,9 +25,9 @@ def read_imported(name: str, split: str, size: tuple[int, int] | None) -> DataSe
     pairs of an image (PIL; a tensor (C, H, W); an array (H, W) or (H, W, C); bytes, or floats in [0, 1]) and a class
     number. Without a split, every fifth image of each class is for testing. Class names are its attribute `classes`.
     """
-    found = import_name(name)
-    has_split = callable(found) and not _is_data(found) and "split" in _parameters(found)
-    data = _called(found, {"split": split} if has_split else {}, name) if not _is_data(found) else found
+    named = import_name(name)
+    has_split = callable(named) and not _is_data(named) and "split" in _parameters(named)
+    data = _called(named, {"split": split} if has_split else {}, name) if not _is_data(named) else named
     if not _is_data(data):
         raise InputError(
             f"{name} is a {type(data).__name__}, not a map-style Dataset (one with a length and items by number): "
@@ -51,15 +51,15 @@ def _parameters(function: Any) -> tuple[str, ...]:
         return ()
 
 
-def _is_data(found: Any) -> bool:
-    return hasattr(type(found), "__getitem__") and hasattr(type(found), "__len__")
+def _is_data(value: Any) -> bool:
+    return hasattr(type(value), "__getitem__") and hasattr(type(value), "__len__")
 
 
-def _called(found: Any, arguments: dict[str, str], name: str) -> Any:
-    if not callable(found):
-        return found
+def _called(named: Any, arguments: dict[str, str], name: str) -> Any:
+    if not callable(named):
+        return named
     try:
-        return found(**arguments)
+        return named(**arguments)
     except InputError:
         raise
     except (Exception, SystemExit) as error:

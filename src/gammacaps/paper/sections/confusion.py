@@ -5,25 +5,23 @@ from pathlib import Path
 from gammacaps.explain.maps import confusion_map
 from gammacaps.files import write_whole
 from gammacaps.paper.expected import expected
-from gammacaps.paper.parts.cells import Found, missing
 from gammacaps.paper.plan import PARTS
-from gammacaps.paper.record import Record
+from gammacaps.paper.readings import SHIRT, Records, right
+from gammacaps.paper.sections.cells import missing
 
-SHIRT = 6
 
-
-def section(found: Found, folder: Path) -> str:
+def section(measured: Records, folder: Path) -> str:
     (name,) = PARTS["confusion"]
-    if name not in found:
-        return missing("confusion", found)
-    last = found[name]
-    told = expected()["confusion"]
+    if name not in measured:
+        return missing("confusion", measured)
+    last = measured[name]
+    paper = expected()["confusion"]
     names = last.figures["results"]["class_names"]
-    write_whole(folder / "confusion-paper.png", confusion_map(told["matrix"], names).png())
-    sums = [sum(row) for row in told["matrix"]]
+    write_whole(folder / "confusion-paper.png", confusion_map(paper["matrix"], names).png())
+    sums = [sum(row) for row in paper["matrix"]]
     lines = [
-        f"The paper's after {told['steps']:,} steps (SDA, clean test images; a row is the true class). Its rows add up "
-        f"to {min(sums)} to {max(sums)}, {sum(sums):,} in all, where the test set has 1,000 images of each class:"
+        f"The paper's after {paper['steps']:,} steps (SDA, clean test images; a row is the true class). Its rows add "
+        f"up to {min(sums)} to {max(sums)}, {sum(sums):,} in all, where the test set has 1,000 images of each class:"
     ]
     lines.append(f"![The paper's confusion matrix]({folder.name}/confusion-paper.png)")
     for record in (*last.earlier, last):
@@ -36,9 +34,3 @@ def section(found: Found, folder: Path) -> str:
             f"![Our confusion matrix after {record.steps:,} steps]({folder.name}/confusion-{record.steps}.png)"
         )
     return "\n\n".join(lines)
-
-
-def right(record: Record, label: int) -> float:
-    """The share of a class's images that is right."""
-    row = record.figures["results"]["confusion"][label]
-    return row[label] / max(1, sum(row))

@@ -7,8 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gammacaps.data import SPLITS, StoredImages, find, names, open_set
-from gammacaps.data.examine import Examined
+from gammacaps.data.dataset import StoredImages
+from gammacaps.data.inspection import Inspection
+from gammacaps.data.loading import SPLITS, find, open_set
+from gammacaps.data.named_sets import names
 
 MOST_LINES = 40  # classes listed one by one
 LARGE = 48  # the side from which the residual encoder is the better choice
@@ -24,11 +26,11 @@ def overview(data_dir: str | None = None) -> tuple[dict[str, Any], str]:
     return facts, "\n".join(lines)
 
 
-def describe(name: str, data_dir: str | None = None) -> tuple[dict[str, Any], str]:
+def summarize_set(name: str, data_dir: str | None = None) -> tuple[dict[str, Any], str]:
     """Counts, sizes and balance of a set's two splits, as data and as words."""
     facts: dict[str, Any] = {"name": name, "splits": {}}
     lines = []
-    for split in ("train", "test"):
+    for split in SPLITS:
         data = open_set(name, split, data_dir=data_dir)
         counts = data.labels.bincount(minlength=len(data.class_names)).tolist()
         count, channels, height, width = data.images.shape
@@ -55,36 +57,36 @@ def _mean(images: Tensor | StoredImages) -> float:
     return torch.stack(list(parts)).sum().item() / math.prod(images.shape)
 
 
-def checked(found: Examined, size: int | None = None) -> tuple[dict[str, Any], str]:
-    """What `data check` found, as data and as words, with the command to go on with."""
-    counts = {split: found.counts(split) for split in SPLITS}
-    sizes = Counter(f"{width} x {height}" for width, height in (each.size for each in found.images)).most_common()
-    modes = Counter(each.mode for each in found.images).most_common()
+def summarize_inspection(inspection: Inspection, size: int | None = None) -> tuple[dict[str, Any], str]:
+    """What `data check` says, as data and as words, with the command to go on with."""
+    counts = {split: inspection.counts(split) for split in SPLITS}
+    sizes = Counter(f"{width} x {height}" for width, height in (each.size for each in inspection.images)).most_common()
+    modes = Counter(each.mode for each in inspection.images).most_common()
     facts = {
-        "name": found.name,
-        "class_names": list(found.class_names),
+        "name": inspection.name,
+        "class_names": list(inspection.class_names),
         "images_by_class": counts,
         "sizes": dict(sizes),
         "modes": dict(modes),
-        "problems": list(found.problems),
-        "notes": list(found.notes),
+        "problems": list(inspection.problems),
+        "notes": list(inspection.notes),
     }
     lines = []
-    if found.class_names:
-        wide = max(map(len, found.class_names[:MOST_LINES]))
-        lines.append(f"{len(found.images):,} images of {len(found.class_names)} classes (train, test):")
-        rows = list(zip(found.class_names, *counts.values(), strict=True))
+    if inspection.class_names:
+        wide = max(map(len, inspection.class_names[:MOST_LINES]))
+        lines.append(f"{len(inspection.images):,} images of {len(inspection.class_names)} classes (train, test):")
+        rows = list(zip(inspection.class_names, *counts.values(), strict=True))
         lines += [f"  {title:<{wide}} {train:>7,} {test:>7,}" for title, train, test in rows[:MOST_LINES]]
         lines += [f"  and {len(rows) - MOST_LINES:,} classes more"] if len(rows) > MOST_LINES else []
         lines.append(f"Sizes (width x height): {_listed(sizes)}")
         lines.append(f"Modes: {_listed(modes)}")
-    for title, sentences in (("Must be mended:", found.problems), ("Good to know:", found.notes)):
+    for title, sentences in (("Must be mended:", inspection.problems), ("Good to know:", inspection.notes)):
         lines += ["", title, *(f"  {sentence}" for sentence in sentences)] if sentences else []
-    if not found.problems:
-        side = size or max(max(each.size) for each in found.images)
+    if not inspection.problems:
+        side = size or max(max(each.size) for each in inspection.images)
         given = f" --size {size}" if size else ""
         preset = " --preset residual" if side >= LARGE else ""
-        lines += ["", f"Nothing must be mended. Train with: gammacaps train --data {found.name}{given}{preset}"]
+        lines += ["", f"Nothing must be mended. Train with: gammacaps train --data {inspection.name}{given}{preset}"]
     return facts, "\n".join(lines).lstrip()
 
 
