@@ -15,12 +15,12 @@ import tyro
 
 from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
+from gammacaps.distributed.launch import launch
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.files import check_can_write
 from gammacaps.imports import load_plugins
-from gammacaps.launch import launch
 from gammacaps.names import VECTOR_PRESETS, shipped_names
 from gammacaps.options import MOST, check_amount, check_seed, check_whole
 from gammacaps.paper.config import Part, ReproduceConfig
@@ -226,9 +226,9 @@ def default_name(config: TrainConfig) -> str:
 
 
 def evaluate(options: Evaluate) -> None:
+    from gammacaps.distributed.processes import joined
     from gammacaps.evaluation.run import evaluate_run
     from gammacaps.evaluation.table import table
-    from gammacaps.processes import joined
     from gammacaps.runs.run import Run, common_radius
 
     with joined() as processes:

@@ -11,7 +11,6 @@ import torch
 
 import gammacaps
 from gammacaps.errors import InputError
-from gammacaps.launch import launch
 
 
 def pick_device(name: str) -> torch.device:
@@ -39,15 +38,15 @@ def free_memory() -> int | None:
     return None
 
 
-def describe_machine(device: str = "auto") -> dict[str, Any]:
-    """Device and versions, as data beside every figure."""
-    chosen, together = pick_device(device), launch().count
+def describe_machine(device: str = "auto", *, processes: int = 1) -> dict[str, Any]:
+    """Device and versions, as data beside every figure; and how many processes worked together, if several did."""
+    chosen = pick_device(device)
     name = torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else platform.processor() or platform.machine()
     return {
         "device": chosen.type,
         "device_name": name,
         "threads": torch.get_num_threads(),
-        **({"processes": together} if together > 1 else {}),
+        **({"processes": processes} if processes > 1 else {}),
         "gammacaps": gammacaps.__version__,
         "torch": torch.__version__,
         "python": sys.version.split()[0],

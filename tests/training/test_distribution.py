@@ -15,13 +15,13 @@ from safetensors.torch import load_file
 from together import started, together
 
 import gammacaps
-from gammacaps import processes
 from gammacaps.cli import main
 from gammacaps.data import load_set
+from gammacaps.distributed import processes
+from gammacaps.distributed.launch import Launch, launch
+from gammacaps.distributed.processes import ALONE, Processes
+from gammacaps.distributed.rendezvous import agreed_name
 from gammacaps.errors import InputError
-from gammacaps.launch import Launch, launch
-from gammacaps.processes import ALONE, Processes
-from gammacaps.rendezvous import agreed_name
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
 from gammacaps.training.checkpoint import CHECKPOINT, Learner, step_of

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import DataSet, StoredImages, StoredSet
+from gammacaps.distributed.processes import ALONE, Processes, own_device
 from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
@@ -18,7 +19,6 @@ from gammacaps.evaluation.store import Store
 from gammacaps.evaluation.turns import in_turns
 from gammacaps.metrics import TScore, d_score
 from gammacaps.models import CNN, CapsuleModel, Model
-from gammacaps.processes import ALONE, Processes, own_device
 
 
 def evaluate(
@@ -50,7 +50,7 @@ def evaluate(
         **structure,
         "confusion": confusion(labels.cpu(), predicted, model.config.classes),
         "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(config).items()},
-        "machine": describe_machine(config.device),
+        "machine": describe_machine(config.device, processes=processes.count),
         "seconds": round(time.monotonic() - started, 1),
     }
 

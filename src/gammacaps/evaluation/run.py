@@ -8,6 +8,7 @@ from typing import Any
 
 from gammacaps.data import open_set
 from gammacaps.data.fingerprint import fingerprint
+from gammacaps.distributed.processes import ALONE, Processes, joined, own_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import check_fit, evaluate
@@ -16,7 +17,6 @@ from gammacaps.evaluation.store import Store, identity
 from gammacaps.files import new_folder, told, write_json
 from gammacaps.lines import Lines
 from gammacaps.models import Model, load
-from gammacaps.processes import ALONE, Processes, joined, own_device
 from gammacaps.runs.run import EPS, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.loop import train

@@ -18,14 +18,14 @@ import torch
 from torch import Tensor
 
 from gammacaps.data import DataSet, StoredSet
+from gammacaps.distributed.launch import launch
+from gammacaps.distributed.processes import Processes, joined, own_device
 from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
 from gammacaps.files import is_run, new_folder
-from gammacaps.launch import launch
 from gammacaps.locks import FolderLock, locked
 from gammacaps.models import Model, load, to_config
 from gammacaps.models.stored import CONFIG, write_config, write_weights
-from gammacaps.processes import Processes, joined, own_device
 from gammacaps.runs.metrics import add_metrics, forget_metrics_after
 from gammacaps.runs.run import Run, refuse_import
 from gammacaps.runs.train_config import TrainConfig
@@ -88,7 +88,8 @@ def train(
 
             def make_folder() -> None:
                 with new_folder(folder, overwrite=overwrite) as temporary:
-                    write_config(temporary, {**described, **launched, "machine": describe_machine(config.device)})
+                    machine = describe_machine(config.device, processes=together.count)
+                    write_config(temporary, {**described, **launched, "machine": machine})
                     own.append(held.enter_context(locked(temporary)))
 
             together.first(make_folder)
