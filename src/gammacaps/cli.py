@@ -185,7 +185,7 @@ class Bench:
 
 def train(options: Train) -> None:
     from gammacaps.runs.run import refuse_import
-    from gammacaps.training import loop
+    from gammacaps.training.train import Finished, resume, train
 
     if options.resume is not None:
         run = options.resume
@@ -201,8 +201,8 @@ def train(options: Train) -> None:
             )
         change = {name: here[name] for name in HERE if name in options.given}
         try:
-            loop.resume(run, as_json=options.json, trust=options.trust, **given, **change)
-        except loop.Finished as end:  # what was asked for is there
+            resume(run, as_json=options.json, trust=options.trust, **given, **change)
+        except Finished as end:  # what was asked for is there
             if launch().rank == 0:
                 print(end, file=sys.stderr)
     else:
@@ -211,7 +211,7 @@ def train(options: Train) -> None:
             refuse_import(options.train.data, options.config, trust=options.trust)
         if launch().rank == 0 and (words := options.train.falls_short()):
             print(f"Note: {words}", file=sys.stderr)
-        loop.train(options.train, run, overwrite=options.overwrite, as_json=options.json)
+        train(options.train, run, overwrite=options.overwrite, as_json=options.json)
     if options.json:
         show(json.dumps({"run": str(run)}))
     else:

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -15,9 +16,8 @@ from gammacaps.models import GammaCapsNet, MatrixCapsNet
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import Routed, length, reference, route
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
-from gammacaps.training.checkpoint import Learner
-from gammacaps.training.execution import compile_routing
+from gammacaps.training.execution import compile_routing, deterministic
+from gammacaps.training.learner import new_learner
 from gammacaps.training.step import precision, take_step
 
 Run = Callable[[], tuple[Tensor, ...]]
@@ -133,13 +133,13 @@ def training_step(
 ) -> Run:
     """A step of training under attack, of a copy of the model: how the images were changed, and the loss."""
     model = copy.deepcopy(model).requires_grad_(True).train()
-    learner = Learner(model, torch.optim.Adam(model.parameters(), lr=config.lr, fused=images.is_cuda), {})
+    learner = new_learner(dataclasses.replace(config, ema=0.0), model, images.device)
     with attacked_by(plain), precision(images.device):
         if not plain and fast_attack(model, images, config.attack_loss, "linf", False) is None:
             raise RuntimeError("the fast attack can't run here")
 
     def run() -> tuple[Tensor, ...]:
-        with attacked_by(plain), loop._deterministic():
+        with attacked_by(plain), deterministic():
             losses, _, attacked = take_step(config, learner, images, labels, progress)
         return attacked - images, losses["loss"]
 

@@ -1,6 +1,8 @@
-"""Other ways to run a network in training: EM routing compiled (other rounding), the encoder computed twice (none)."""
+"""How a network is run in training: the same at each time, or EM routing compiled, or the encoder computed twice."""
 
+import contextlib
 import functools
+from collections.abc import Iterator
 
 import torch
 from torch.utils.checkpoint import checkpoint as checkpointed
@@ -26,3 +28,14 @@ def compile_routing(model: Model, backend: str = "inductor") -> None:
 def recompute_encoder(model: Model) -> None:
     """Keeps only the images for the gradient of the convolutions: what lies between is computed again when needed."""
     model.encode = functools.partial(checkpointed, model.encode, use_reentrant=False)  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def deterministic() -> Iterator[None]:
+    """Inside the block convolutions give the very same sums each time."""
+    before = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before
