@@ -121,6 +121,13 @@ class TrainConfig:
             "give more or longer ones, or training hardly knows the attack that it is measured by."
         )
 
+    def run_name(self) -> str:
+        """What a run's folder is called where nobody names it."""
+        routing = f"-{self.routing}" if self.preset in VECTOR_PRESETS else ""
+        kind = "robust" if self.robust else "standard"
+        data = Path(self.data.rpartition(":")[2]).stem  # of a Dataset's import path the name alone
+        return f"{data}-{self.preset}{routing}-{kind}-seed{self.seed}"
+
     def total_steps(self, images: int) -> int | None:
         """Steps that steps and epochs allow for this many images; None where only the minutes count."""
         limits = []
