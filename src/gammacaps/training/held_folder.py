@@ -6,9 +6,8 @@ from types import TracebackType
 from typing import Any
 
 from gammacaps.distributed.processes import Processes
-from gammacaps.files import new_folder
 from gammacaps.locks import FolderLock
-from gammacaps.models.stored import write_config
+from gammacaps.models.stored import new_run, write_config
 
 
 class HeldFolder:
@@ -22,7 +21,7 @@ class HeldFolder:
         """A new folder with its config.json, locked before it has its name."""
 
         def make() -> None:
-            with new_folder(self.path, overwrite=overwrite) as temporary:
+            with new_run(self.path, overwrite=overwrite) as temporary:
                 write_config(temporary, config)
                 self.lock = FolderLock(temporary)
 

@@ -15,9 +15,8 @@ from gammacaps.distributed.launch import launch
 from gammacaps.distributed.processes import Processes, joined, own_device
 from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
-from gammacaps.files import is_run
 from gammacaps.models import Model, load, to_config
-from gammacaps.models.stored import CONFIG, write_config, write_weights
+from gammacaps.models.stored import CONFIG, is_run, write_config, write_weights
 from gammacaps.runs.metrics import forget_metrics_after
 from gammacaps.runs.run import Run, refuse_import
 from gammacaps.runs.train_config import TrainConfig
