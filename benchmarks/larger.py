@@ -15,9 +15,9 @@ import tyro
 from torch import Tensor, nn
 
 from gammacaps import create
-from gammacaps.cli import reuse_memory
 from gammacaps.data import find, load_data
 from gammacaps.environment import describe_machine, pick_device
+from gammacaps.memory import reuse_memory
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import length, squash
 from gammacaps.training.losses import margin_loss

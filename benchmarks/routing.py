@@ -21,8 +21,8 @@ from torch import Tensor
 
 from benchmarks import materialised
 from gammacaps import create
-from gammacaps.cli import reuse_memory
 from gammacaps.environment import describe_machine
+from gammacaps.memory import reuse_memory
 from gammacaps.models import GammaCapsNet
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import rule_named, squash

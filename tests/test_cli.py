@@ -1,6 +1,7 @@
 import dataclasses
 import errno
 import functools
+import io
 import json
 import os
 import shutil
@@ -304,3 +305,25 @@ def test_memory_that_is_not_enough_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr("gammacaps.data.summary.overview", takes_all)
     assert status("data") == 2
     assert "The memory is not enough for this" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])  # tyro draws a frame, or can't
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("train --stpes 3", "Unrecognized options: --stpes, 3 (did you mean --steps?); see gammacaps train --help."),
+        ("bench --preset big", "Invalid choice 'big' for argument '--preset': expected one of ('paper', 'small'); see"),
+        ("export runs/mine", "Missing from gammacaps export: --out; see gammacaps export --help."),
+        ("demo --minutes 0", "minutes must be more than 0, not 0.0."),
+        ("train --steps", "Missing value for argument '--steps': expected 1 values; see gammacaps train --help."),
+    ],
+)
+def test_an_option_that_is_wrong_is_one_sentence(arguments, words, encoding, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    monkeypatch.setenv("COLUMNS", "50")  # a narrow terminal, over whose lines tyro spreads its words
+    with pytest.raises(SystemExit) as end:
+        main(arguments.split())
+    assert end.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"gammacaps: {words}")
+    assert err.count("\n") == 1

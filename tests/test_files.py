@@ -13,6 +13,7 @@ import pytest
 
 from gammacaps.errors import InputError
 from gammacaps.files import new_folder, read_json, told, write_json, write_whole
+from gammacaps.models.folder import new_run
 
 
 def mode(path: Path) -> int:
@@ -129,7 +130,7 @@ def test_a_run_that_was_moved_aside_when_the_process_was_killed_comes_back(tmp_p
     with pytest.raises(InputError, match="exists already"), new_folder(tmp_path / "run"):
         pass
     assert json.loads((tmp_path / "run" / "config.json").read_text())["gammacaps"] == "first"
-    with new_folder(tmp_path / "run", overwrite=True) as folder:
+    with new_run(tmp_path / "run", overwrite=True) as folder:
         write_json(folder / "config.json", {"gammacaps": "third", "model": {}})
     assert json.loads((tmp_path / "run" / "config.json").read_text())["gammacaps"] == "third"
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -137,11 +138,11 @@ def test_a_run_that_was_moved_aside_when_the_process_was_killed_comes_back(tmp_p
 
 def test_an_overwrite_that_fails_keeps_the_run(tmp_path):
     write_json(make(tmp_path / "run") / "config.json", {"gammacaps": "first", "model": {}})
-    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "run", overwrite=True):
+    with pytest.raises(KeyboardInterrupt), new_run(tmp_path / "run", overwrite=True):
         raise KeyboardInterrupt
     assert read_json(tmp_path / "run" / "config.json")["gammacaps"] == "first"
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    with pytest.raises(InputError, match="not a run's folder"), new_folder(make(tmp_path / "no"), overwrite=True):
+    with pytest.raises(InputError, match="not a run's folder"), new_run(make(tmp_path / "no"), overwrite=True):
         pass
 
 

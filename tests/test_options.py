@@ -7,7 +7,7 @@ import torch
 
 from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
-from gammacaps.cli import Data, DataCheck, Demo
+from gammacaps.cli.options import Data, DataCheck, Demo
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.explain.activate import activate

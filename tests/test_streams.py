@@ -69,6 +69,6 @@ def test_output_that_nobody_reads_or_that_has_no_place(tmp_path, command, status
 
 
 def test_a_name_that_no_encoding_can_say_is_printed_as_an_escape():
-    code = "import sys; from gammacaps.cli import open_streams, show; open_streams(); show(sys.argv[1])"
+    code = "import sys; from gammacaps.cli.streams import open_streams, show; open_streams(); show(sys.argv[1])"
     done = subprocess.run([sys.executable, "-c", code, b"run\xff"], capture_output=True, text=True, check=True)
     assert done.stdout == "run\\udcff\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 SCRIPT = """
 import os, sys
-import gammacaps.evaluation.run, gammacaps.training.loop
+import gammacaps.evaluation.run, gammacaps.training.train
 from gammacaps.cli import main
 
 count, rank, children = int(sys.argv[1]), 0, []

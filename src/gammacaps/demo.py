@@ -22,7 +22,7 @@ from gammacaps.report.config import ReportConfig
 from gammacaps.report.run import report_run
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training.loop import train
+from gammacaps.training.train import train
 
 EPS = 0.1
 HOW = {"under attack": "under attack", "standard": "on clean images"}

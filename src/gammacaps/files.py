@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -154,23 +154,20 @@ def check_can_write(folder: Path, files: Iterable[str] = (), inner: str | None =
 
 
 @contextlib.contextmanager
-def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(path: Path, *, check_old: Callable[[Path], None] | None = None) -> Iterator[Path]:
     """A temporary folder that takes the name `path` once the block ends without an error.
 
-    An existing `path` is refused, unless `overwrite` is given and it is a run: then it is deleted once the new folder
-    stands in its place. What a killed process has left of an earlier attempt at the same path is removed first.
+    An existing `path` is refused, unless `check_old` is given and raises nothing: then it is deleted once the new
+    folder stands in its place. What a killed process has left of an earlier attempt at the same path is removed first.
     """
     with told(path):
         path = Path(path).resolve()
         _remove_left_folders(path)
         exists = path.exists()
     if exists:
-        if not overwrite:
+        if check_old is None:
             raise InputError(f"{path} exists already: choose another folder, or add --overwrite to replace it.")
-        with told(path):
-            here = (Path.cwd(), *Path.cwd().parents, Path.home(), *Path.home().parents)
-        if not is_run(path) or path in here:
-            raise InputError(f"{path} is not a run's folder, so it is not overwritten: choose another folder.")
+        check_old(path)
     with contextlib.ExitStack() as replaced:
         if exists:  # nobody trains in a folder that is replaced
             replaced.enter_context(locked(path))
@@ -237,15 +234,6 @@ def _remove_left_folders(path: Path) -> None:
                 (hidden / OLD).rename(path)
             shutil.rmtree(hidden, ignore_errors=True)
         os.close(lock)
-
-
-def is_run(folder: Path) -> bool:
-    """Whether a folder holds the config.json of a network of ours."""
-    try:
-        config = read_json(folder / "config.json")
-    except InputError:
-        return False
-    return isinstance(config, dict) and "gammacaps" in config and isinstance(config.get("model"), dict)
 
 
 @contextlib.contextmanager

@@ -7,12 +7,12 @@ import torch
 from benchmarks import overfitting
 from gammacaps import load, load_data
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
+from gammacaps.training.train import train
 
 
 def trained(folder, **changes):
     config = TrainConfig(batch=8, steps=2, attack_steps=2, device="cpu", **changes)
-    loop.train(config, folder)
+    train(config, folder)
     return folder
 
 

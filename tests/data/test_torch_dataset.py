@@ -12,7 +12,7 @@ from gammacaps.data import find, load_data, load_set, store_set
 from gammacaps.data.inspection import inspect_set
 from gammacaps.errors import InputError
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
+from gammacaps.training.train import train
 
 SOURCE = """
 import numpy as np
@@ -129,7 +129,7 @@ def test_what_can_t_be_read_gets_one_sentence(name: str, words: str) -> None:
 
 def test_a_dataset_can_be_trained_on_found_checked_and_stored() -> None:
     small: dict[str, Any] = {"preset": "cnn", "model": ("filters=[2, 2]", "width=4"), "steps": 1, "batch": 4}
-    loop.train(TrainConfig(data="pets:array", device="cpu", **small), Path("run"))
+    train(TrainConfig(data="pets:array", device="cpu", **small), Path("run"))
     assert json.loads(Path("run/config.json").read_text())["data"]["class_names"] == ["cat", "dog"]
     assert find("pets:array") == Path("pets.py").resolve()
     assert find("nowhere.at.all:array") is None

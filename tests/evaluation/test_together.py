@@ -9,7 +9,7 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.models import shipped
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
+from gammacaps.training.train import train
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ def figures(value):
 @pytest.mark.usefixtures("one_thread")  # as in the processes, so that all sums are in the same order
 def test_any_number_of_processes_gives_the_very_same_figures_of_an_odd_number_of_images(tmp_path):
     run = tmp_path / "run"
-    loop.train(TrainConfig(model=TINY, steps=25, batch=64, robust=False, device="cpu"), run)
+    train(TrainConfig(model=TINY, steps=25, batch=64, robust=False, device="cpu"), run)
     options = {"attacks": ("fgsm", "pgd"), "eps": (0.03,), "limit": 53, "batch": 8, "attack_steps": 3}
     one = evaluate_run(run, EvaluateConfig(**options, checks=False, device="cpu"), quiet=True)
     files = sorted((run / "evaluation").glob("*.json"))
@@ -50,7 +50,7 @@ def test_any_number_of_processes_gives_the_very_same_figures_of_an_odd_number_of
 def test_the_folders_are_the_first_process_s_alone(tmp_path):
     for rank in ("0", "1"):  # each on a machine of its own
         (tmp_path / rank).mkdir()
-    loop.train(TrainConfig(model=TINY, steps=1, batch=8, robust=False, device="cpu"), tmp_path / "0" / "mine")
+    train(TrainConfig(model=TINY, steps=1, batch=8, robust=False, device="cpu"), tmp_path / "0" / "mine")
     arguments = ["--attacks", "fgsm", "--limit", 8, "--batch", 4, "--no-checks", "--device", "cpu", "--json"]
     done = together(2, "evaluate", "mine", "fashion-mini", *arguments, "--sweep", 0, 0.1, apart=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -32,7 +32,9 @@ from gammacaps.runs.metrics import METRICS, forget_metrics_after, read_metrics
 from gammacaps.runs.run import AUDIT, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training import loop
-from gammacaps.training.checkpoint import CHECKPOINT, Learner, put_back, read_checkpoint, step_of
+from gammacaps.training.checkpoint import CHECKPOINT, put_back, read_checkpoint, step_of
+from gammacaps.training.learner import Learner
+from gammacaps.training.train import train
 
 answer = functools.partial(watched, memory=None)  # the files are small, and none unpacks to more than it is
 TINY = ("filters=4", "primary_types=2", "hidden=[3]", "decoder=[]")
@@ -46,7 +48,7 @@ RECORDS = Path(__file__).parents[2] / "docs" / "reproduction"
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("trained") / "run"
-    loop.train(TrainConfig(model=TINY, batch=8, steps=3, robust=False, device="cpu", log_every=1), run)
+    train(TrainConfig(model=TINY, batch=8, steps=3, robust=False, device="cpu", log_every=1), run)
     for name in (RESULTS, AUDIT):
         shutil.copy(MINI / name, run / name)
     return run

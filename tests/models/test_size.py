@@ -10,7 +10,7 @@ from gammacaps.errors import InputError
 from gammacaps.models import create
 from gammacaps.models.presets import ARCHITECTURES, PRESETS, shapes_of, to_config
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training.loop import train
+from gammacaps.training.train import train
 
 MOST = 2**31 - 1
 

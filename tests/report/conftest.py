@@ -9,7 +9,7 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.report.config import ReportConfig
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
+from gammacaps.training.train import train
 
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]")
 
@@ -19,7 +19,7 @@ def run(tmp_path_factory):
     """A tiny network that was trained for a few steps under attack, measured and audited."""
     folder = tmp_path_factory.mktemp("runs") / "tiny"
     training = TrainConfig(model=TINY, batch=32, steps=3, eps=0.1, attack_steps=1, device="cpu", log_every=1)
-    loop.train(training, folder)
+    train(training, folder)
     evaluation = EvaluateConfig(
         attacks=("paper",), eps=(0.05, 0.1), limit=20, attack_steps=2, checks=False, device="cpu"
     )

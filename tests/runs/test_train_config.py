@@ -42,9 +42,9 @@ def test_config_files(tmp_path):
     ("values", "words"),
     [
         ({"epsilon": 0.1}, "no option of training 'epsilon' .did you mean 'eps"),
-        ({"eps": "big"}, "eps must be float, not 'big'"),
+        ({"eps": "big"}, "eps must be a number, not 'big'"),
         ({"eps": -1}, "eps must be 0 or more, not -1"),
-        ({"eps": math.nan}, "eps must be float, not nan"),
+        ({"eps": math.nan}, "eps must be a number, not nan"),
         ({"eps": 1.5}, "eps must be at most 1, the range of a pixel, not 1.5"),
         ({"loss": "ce"}, "loss must be one of own, ce-log, not 'ce'"),
         (
@@ -52,9 +52,9 @@ def test_config_files(tmp_path):
             "loss ce-log is for capsules; a cnn learns from cross-entropy anyway: leave it out",
         ),
         ({"preset": "cnn", "routing": "rba"}, "routing rba is for the presets paper, small, residual, not cnn"),
-        ({"robust": 1}, "robust must be bool, not 1"),
+        ({"robust": 1}, "robust must be true or false, not 1"),
         ({"steps": 0}, "steps must be at least 1"),
-        ({"steps": 1.5}, "steps must be int or nothing, not 1.5"),
+        ({"steps": 1.5}, "steps must be a whole number, not 1.5"),
         ({"preset": "tiny"}, "preset must be one of paper, small, residual, matrix, cnn, not 'tiny'"),
         ({"batch": 0}, "batch must be at least 1"),
         ({"lr": 0}, "lr must be more than 0"),

@@ -12,7 +12,7 @@ import tyro
 from safetensors.torch import load_file
 
 import gammacaps
-from gammacaps.cli import Train
+from gammacaps.cli.options import Train
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig

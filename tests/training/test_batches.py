@@ -8,8 +8,8 @@ import torch
 
 from gammacaps.data import StoredSet, load_set, open_set, store_set
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
 from gammacaps.training.batches import batches
+from gammacaps.training.train import train
 
 TINY = ("filters=4", "primary_types=2", "hidden=[4]", "decoder=[]")
 
@@ -40,7 +40,7 @@ def test_training_on_disk_ends_at_the_weights_of_training_in_memory(tmp_path):
     store_set("fashion-mini", tmp_path / "set")
     for name, data in (("memory", "fashion-mini"), ("disk", str(tmp_path / "set"))):
         config = TrainConfig(data=data, model=TINY, steps=3, batch=32, eps=0.1, attack_steps=2, device="cpu")
-        loop.train(config, tmp_path / name)
+        train(config, tmp_path / name)
     ours, theirs = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("disk", "memory"))
     assert ours == theirs
 
@@ -49,6 +49,7 @@ MEMORY = """
 import sys
 from pathlib import Path
 from gammacaps.training import loop
+from gammacaps.training.train import train
 from gammacaps.runs.train_config import TrainConfig
 
 most, take_step = 0, loop.take_step
@@ -64,7 +65,7 @@ model = ("filters=4", "kernel=5", "primary_types=2", "hidden=[4]", "decoder=[]")
 for number, data in enumerate(sys.argv[2:]):
     most = 0
     config = TrainConfig(data=data, model=model, robust=False, steps=20, batch=64, device="cpu")
-    loop.train(config, Path(sys.argv[1]) / str(number))
+    train(config, Path(sys.argv[1]) / str(number))
     print(most)
 """
 

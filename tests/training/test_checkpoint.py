@@ -9,8 +9,8 @@ from safetensors.torch import load_file, save_file
 
 from gammacaps.errors import InputError
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
 from gammacaps.training.checkpoint import CHECKPOINT, step_of
+from gammacaps.training.train import resume, train
 
 TINY = ("filters=4", "primary_types=2", "hidden=[3]", "decoder=[]")
 
@@ -18,7 +18,7 @@ TINY = ("filters=4", "primary_types=2", "hidden=[3]", "decoder=[]")
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     run = tmp_path_factory.mktemp("trained") / "run"
-    loop.train(TrainConfig(model=TINY, batch=8, steps=2, robust=False, device="cpu", log_every=1), run)
+    train(TrainConfig(model=TINY, batch=8, steps=2, robust=False, device="cpu", log_every=1), run)
     return {path.name: path.read_bytes() for path in run.iterdir()}
 
 
@@ -91,7 +91,7 @@ def test_what_can_t_be_a_training_s_state_is_one_sentence(run, change, words):
     rewrite(run, change)
     before = (run / "model.safetensors").read_bytes()
     with pytest.raises(InputError, match=words) as told:
-        loop.resume(run, steps=4)
+        resume(run, steps=4)
     assert str(run / CHECKPOINT) in str(told.value)
     assert (run / "model.safetensors").read_bytes() == before
     assert step_of(run) in (0, 2)
@@ -103,20 +103,20 @@ def test_a_change_of_one_number_is_noticed(run):
 
     rewrite(run, change, old=False)
     with pytest.raises(InputError, match="its content is not what was written"):
-        loop.resume(run, steps=4)
+        resume(run, steps=4)
 
 
 def test_a_changed_step_is_noticed(run):
     rewrite(run, lambda tensors, state: state.update(step=1), old=False)
     with pytest.raises(InputError, match="its content is not what was written"):
-        loop.resume(run, steps=4)
+        resume(run, steps=4)
 
 
 def test_an_older_checkpoint_without_a_hash_goes_on_to_the_same_weights(run, trained, tmp_path_factory):
-    loop.resume(run, steps=3)
+    resume(run, steps=3)
     other = tmp_path_factory.mktemp("older")
     for name, content in trained.items():
         (other / name).write_bytes(content)
     rewrite(other, lambda tensors, state: None)
-    loop.resume(other, steps=3)
+    resume(other, steps=3)
     assert (other / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()

@@ -15,18 +15,21 @@ from safetensors.torch import load_file
 from together import started, together
 
 import gammacaps
-from gammacaps import processes
 from gammacaps.cli import main
 from gammacaps.data import load_set
+from gammacaps.distributed import processes
+from gammacaps.distributed.launch import Launch, launch
+from gammacaps.distributed.processes import ALONE, Processes
+from gammacaps.distributed.rendezvous import agreed_name
 from gammacaps.errors import InputError
-from gammacaps.launch import Launch, launch
-from gammacaps.processes import ALONE, Processes
-from gammacaps.rendezvous import agreed_name
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
-from gammacaps.training.checkpoint import CHECKPOINT, Learner, step_of
+from gammacaps.training.checkpoint import CHECKPOINT, step_of
 from gammacaps.training.distribution import Sharing, parts_of
+from gammacaps.training.execution import recompute_encoder
+from gammacaps.training.learner import Learner
+from gammacaps.training.start import new_model
 from gammacaps.training.step import Objective, take_step
+from gammacaps.training.train import resume, train
 
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]")
 # Nothing that hangs on the length, so that a shorter run is the beginning of a longer one.
@@ -100,7 +103,7 @@ def test_accumulated_parts_give_the_gradient_of_the_whole_batch(changes):
     config, data, found = tiny(**changes), load_set("fashion-mini", "train"), []
     images, labels = data.images[:31].double(), data.labels[:31]
     for accumulate in (1, 4):
-        model = loop.new_model(config, data).double()
+        model = new_model(config, data).double()
         average = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         learner = Learner(model, torch.optim.Adam(model.parameters(), lr=config.lr), average)
         sharing = Sharing(Objective(config, model), len(images), accumulate=accumulate)
@@ -110,8 +113,8 @@ def test_accumulated_parts_give_the_gradient_of_the_whole_batch(changes):
 
 
 def test_a_training_in_parts_takes_the_steps_of_one_in_whole_batches(tmp_path):
-    loop.train(tiny(steps=2), tmp_path / "whole")
-    loop.train(tiny(steps=2, accumulate=4), tmp_path / "parts")
+    train(tiny(steps=2), tmp_path / "whole")
+    train(tiny(steps=2, accumulate=4), tmp_path / "parts")
     assert_nearly_the_same_steps(tmp_path / "parts", tmp_path / "whole")
 
 
@@ -133,10 +136,10 @@ def test_an_encoder_computed_again_gives_the_same_weights_and_keeps_less(tmp_pat
 
     for again in (False, True):
         config = tiny(steps=2, recompute_encoder=again, **network)
-        loop.train(config, tmp_path / str(again))
+        train(config, tmp_path / str(again))
         model = gammacaps.load(tmp_path / str(again))
         if again:
-            loop.recompute_encoder(model)
+            recompute_encoder(model)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             model(torch.rand(16, 1, 28, 28))
     whole, less = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("False", "True"))
@@ -147,7 +150,7 @@ def test_an_encoder_computed_again_gives_the_same_weights_and_keeps_less(tmp_pat
 @pytest.mark.slow
 def test_two_processes_take_the_steps_of_one_and_one_goes_on_from_two(tmp_path):
     config = tiny(steps=2, ema=0.9)
-    loop.train(config, tmp_path / "one")
+    train(config, tmp_path / "one")
     done = together(2, "train", *options(config), "--accumulate", 2, "--out", tmp_path / "two")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Saved in") == 1
@@ -157,15 +160,15 @@ def test_two_processes_take_the_steps_of_one_and_one_goes_on_from_two(tmp_path):
     assert {path.name for path in (tmp_path / "two").iterdir()} == {path.name for path in (tmp_path / "one").iterdir()}
 
     for run in ("one", "two"):
-        loop.resume(tmp_path / run, steps=3)
+        resume(tmp_path / run, steps=3)
     assert_nearly_the_same_steps(tmp_path / "two", tmp_path / "one")
     assert len(losses(tmp_path / "two")) == 3
 
 
 @pytest.mark.slow
 def test_three_processes_without_a_decoder_s_loss_go_on_from_one(tmp_path):
-    loop.train(tiny(steps=1, reconstruction=0.0), tmp_path / "run")
-    loop.train(tiny(steps=3, reconstruction=0.0), tmp_path / "one")
+    train(tiny(steps=1, reconstruction=0.0), tmp_path / "run")
+    train(tiny(steps=3, reconstruction=0.0), tmp_path / "one")
     done = together(3, "train", "--resume", tmp_path / "run", "--steps", 3)
     assert done.returncode == 0, done.stderr
     assert_nearly_the_same_steps(tmp_path / "run", tmp_path / "one")
@@ -191,7 +194,7 @@ def test_ctrl_c_in_one_process_saves_and_stops_all_with_one_sentence(tmp_path):
     assert first.returncode == 130, words
     assert words.count(f"and saved; go on with: gammacaps train --resume {run}") == 1
     assert "Traceback" not in words
-    loop.resume(run, steps=step_of(run) + 1)
+    resume(run, steps=step_of(run) + 1)
 
 
 # One of the processes that torchrun starts first is killed in the middle of a step.
@@ -249,21 +252,21 @@ def test_a_launch_that_starts_again_goes_on_and_another_does_not(tmp_path, monke
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     assert launch() == Launch(name="job 7")
-    loop.train(config, run)
+    train(config, run)
     first = (run / "model.safetensors").read_bytes()
-    loop.train(config, run)  # the same launch once more, after its end: there is nothing to do
+    train(config, run)  # the same launch once more, after its end: there is nothing to do
     assert (run / "model.safetensors").read_bytes() == first
     with pytest.raises(InputError, match="exists already"):
-        loop.train(tiny(steps=5), run)  # another training
+        train(tiny(steps=5), run)  # another training
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job 8")
     with pytest.raises(InputError, match="exists already"):
-        loop.train(config, run)
+        train(config, run)
 
 
 @pytest.mark.parametrize("name", ["job 7", "none"])
 def test_a_restart_takes_no_other_launch_s_run_and_replaces_it_once(tmp_path, monkeypatch, name):
     run, config = tmp_path / "run", tiny(steps=4, checkpoint_every=2)
-    loop.train(config, run)
+    train(config, run)
     (run / "of the old run").touch()
     told = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     logs = "/tmp/torchelastic_0pbraard/none_ga1i7c35"
@@ -272,14 +275,14 @@ def test_a_restart_takes_no_other_launch_s_run_and_replaces_it_once(tmp_path, mo
     for key, value in told.items():
         monkeypatch.setenv(key, value)
     with pytest.raises(InputError, match="exists already"):
-        loop.train(config, run)
-    loop.train(config, run, overwrite=True, until=3)
+        train(config, run)
+    train(config, run, overwrite=True, until=3)
     assert (step_of(run), (run / "of the old run").exists()) == (3, False)
     assert json.loads((run / "config.json").read_text())["launch"] == ("none_ga1i7c35" if name == "none" else name)
     (run / "of this run").touch()
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
     monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", f"{logs}/attempt_2/0/error.json")
-    loop.train(config, run, overwrite=True)
+    train(config, run, overwrite=True)
     assert (step_of(run), (run / "of this run").exists()) == (4, True)
 
 
@@ -288,21 +291,21 @@ def test_a_launch_without_a_name_or_logs_goes_on_with_nothing(tmp_path, monkeypa
     for key, value in {**told, "TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_ERROR_FILE": ""}.items():
         monkeypatch.setenv(key, value)
     assert launch() == Launch()
-    loop.train(tiny(steps=1), tmp_path / "run")
+    train(tiny(steps=1), tmp_path / "run")
     with pytest.raises(InputError, match="exists already"):
-        loop.train(tiny(steps=1), tmp_path / "run")
+        train(tiny(steps=1), tmp_path / "run")
 
 
 def test_what_is_given_beside_resume_counts_and_the_rest_stays(tmp_path, monkeypatch):
     run = tmp_path / "run"
-    loop.train(tiny(steps=1, accumulate=4, recompute_encoder=True), run)
+    train(tiny(steps=1, accumulate=4, recompute_encoder=True), run)
     used = []
 
     def learn(config, data, model, *_, **__):
         used.append((config.device, config.accumulate, config.recompute_encoder))
         return model
 
-    monkeypatch.setattr(loop, "_learn", learn)
+    monkeypatch.setattr("gammacaps.training.train._learn", learn)
     for words in ([], ["--accumulate", "1"], ["--no-recompute-encoder"], ["--device", "auto", "--accumulate=2"]):
         main(["train", "--resume", str(run), "--steps", "2", *words])
     assert used == [("cpu", 4, True), ("cpu", 1, True), ("cpu", 4, False), ("auto", 2, True)]
@@ -351,7 +354,7 @@ def test_machines_with_other_pixels_are_told(tmp_path):
 
 def test_a_batch_too_small_leaves_no_folder(tmp_path):
     with pytest.raises(InputError, match="can't be split into 40 parts"):
-        loop.train(tiny(accumulate=40), tmp_path / "run")
+        train(tiny(accumulate=40), tmp_path / "run")
     assert not list(tmp_path.iterdir())
 
 

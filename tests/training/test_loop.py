@@ -16,11 +16,14 @@ from gammacaps.cli import main
 from gammacaps.errors import InputError
 from gammacaps.models.shipped import run_folder
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
+from gammacaps.training import watch
 from gammacaps.training.batches import batch_of
-from gammacaps.training.checkpoint import CHECKPOINT, Learner, step_of
+from gammacaps.training.checkpoint import CHECKPOINT, step_of
+from gammacaps.training.learner import Learner
 from gammacaps.training.losses import classification_loss, reconstruction_loss
+from gammacaps.training.start import new_model
 from gammacaps.training.step import take_step
+from gammacaps.training.train import Finished, resume, train
 
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]")
 
@@ -53,7 +56,7 @@ def options(**changes) -> list[str]:
 
 @pytest.mark.slow
 def test_training_learns(tmp_path):
-    model = loop.train(tiny(steps=60, batch=64), tmp_path / "run")
+    model = train(tiny(steps=60, batch=64), tmp_path / "run")
     images, labels = gammacaps.load_data("fashion-mini")
     assert (model(images).argmax(1) == labels).float().mean() > 0.45
     losses = [row["loss"] for row in rows(tmp_path / "run")]
@@ -69,7 +72,7 @@ def test_training_under_attack_resists_attack_better_than_training_without(tmp_p
     kept = {}
     for robust in (True, False):
         config = tiny(steps=60, batch=64, robust=robust, eps=0.2, attack_steps=1)
-        model = loop.train(config, tmp_path / str(robust))
+        model = train(config, tmp_path / str(robust))
         attacked = pgd(model, images, labels, eps=0.2, step=0.04, steps=10)
         kept[robust] = (model(attacked).argmax(1) == labels).float().mean().item()
     assert kept[True] > kept[False] + 0.1
@@ -78,7 +81,7 @@ def test_training_under_attack_resists_attack_better_than_training_without(tmp_p
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path):
     for name, seed in (("first", 1), ("again", 1), ("other", 2)):
-        loop.train(tiny(seed=seed, robust=True, attack_steps=2, ema=0.9), tmp_path / name)
+        train(tiny(seed=seed, robust=True, attack_steps=2, ema=0.9), tmp_path / name)
     assert weights(tmp_path / "first") == weights(tmp_path / "again")
     assert weights(tmp_path / "first") != weights(tmp_path / "other")
 
@@ -89,9 +92,9 @@ def test_a_killed_run_resumes_to_the_very_same_weights(tmp_path):
     steady = dataclasses.replace(config, schedule="constant", eps_ramp=0.0)  # so that its length changes nothing
     broken = tmp_path / "broken"
     arguments = options(steps=1000, schedule="constant", **{"eps-ramp": 0.0, "checkpoint-every": 4, "log-every": 1})
-    train = command("train", *arguments, "--ema", 0.9, "--out", broken)
+    call = command("train", *arguments, "--ema", 0.9, "--out", broken)
     environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    with subprocess.Popen(train, stderr=subprocess.DEVNULL, env=environment) as process:
+    with subprocess.Popen(call, stderr=subprocess.DEVNULL, env=environment) as process:
         deadline = time.monotonic() + 120
         while not (broken / CHECKPOINT).exists() and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -100,8 +103,8 @@ def test_a_killed_run_resumes_to_the_very_same_weights(tmp_path):
     assert process.returncode == -signal.SIGKILL
     (broken / f".{CHECKPOINT}.12345678").write_bytes(b"half")  # as if it had been killed while writing
     end = rows(broken)[-1]["step"] + 3
-    loop.resume(broken, until=end)
-    loop.train(steady, tmp_path / "unbroken", until=end)
+    resume(broken, until=end)
+    train(steady, tmp_path / "unbroken", until=end)
     assert weights(broken) == weights(tmp_path / "unbroken")
     ours, theirs = load_file(broken / CHECKPOINT), load_file(tmp_path / "unbroken" / CHECKPOINT)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
@@ -126,10 +129,10 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     assert "Traceback" not in words
     stopped = rows(run)[-1]["step"]
     gammacaps.load(run)
-    loop.resume(run, steps=stopped + 2)
+    resume(run, steps=stopped + 2)
     assert rows(run)[-1]["step"] == stopped + 2
     with pytest.raises(InputError, match="is finished"):
-        loop.resume(run)
+        resume(run)
 
 
 def test_a_loss_that_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
@@ -139,10 +142,10 @@ def test_a_loss_that_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(tm
     )
     run = tmp_path / "run"
     with pytest.raises(InputError, match=f"NaN or infinite by step 6.*last good checkpoint is {run / CHECKPOINT}"):
-        loop.train(tiny(checkpoint_every=4, log_every=1), run)
+        train(tiny(checkpoint_every=4, log_every=1), run)
     assert all(torch.isfinite(t).all() for t in load_file(run / CHECKPOINT).values())
     monkeypatch.undo()
-    loop.resume(run)
+    resume(run)
     assert rows(run)[-1]["step"] == 8
 
 
@@ -162,7 +165,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk, capsys):
     run = small_disk / "run"
     arguments = options(steps=6, **{"checkpoint-every": 2, "log-every": 1, "no-robust": ()})
     # Room for a first checkpoint; then the disk fills up.
-    loop.train(tiny(steps=2), run)
+    train(tiny(steps=2), run)
     good = weights(run), (run / CHECKPOINT).read_bytes()
     room = os.statvfs(small_disk)
     (small_disk / "other").write_bytes(b"x" * (room.f_bavail * room.f_frsize - 4096))
@@ -174,7 +177,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["train", *arguments, "--out", str(small_disk / "new")])
     (small_disk / "other").unlink()
-    loop.resume(run, steps=6)
+    resume(run, steps=6)
     assert rows(run)[-1]["step"] == 6
 
 
@@ -198,14 +201,14 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk, capsys):
     ],
 )
 def test_every_recipe_and_network_takes_steps(tmp_path, changes):
-    loop.train(tiny(steps=3, batch=8, log_every=1, **changes), tmp_path / "run")
+    train(tiny(steps=3, batch=8, log_every=1, **changes), tmp_path / "run")
     assert len(rows(tmp_path / "run")) == 3
     assert all(torch.isfinite(torch.tensor(row["loss"])) for row in rows(tmp_path / "run"))
 
 
 def learner_of(config):
     data = gammacaps.data.load_set("fashion-mini", "train")
-    model = loop.new_model(config, data)
+    model = new_model(config, data)
     average = {name: tensor.clone() for name, tensor in model.state_dict().items()} if config.ema else {}
     return Learner(model, torch.optim.Adam(model.parameters(), lr=config.lr), average), data
 
@@ -264,54 +267,54 @@ def test_each_epoch_shows_each_image_once_in_a_new_order():
 def test_minutes_end_training_and_a_config_comes_out_that_goes_in_again(tmp_path):
     from gammacaps.runs.train_config import read_config_file
 
-    loop.train(tiny(steps=None, minutes=0.02), tmp_path / "timed")
+    train(tiny(steps=None, minutes=0.02), tmp_path / "timed")
     assert 1.2 <= rows(tmp_path / "timed")[-1]["seconds"] < 10
     config = tiny(ema=0.9, schedule="constant")
-    loop.train(config, tmp_path / "run")
+    train(config, tmp_path / "run")
     assert read_config_file(tmp_path / "run" / "config.json") == config
-    loop.train(read_config_file(tmp_path / "run" / "config.json"), tmp_path / "again")
+    train(read_config_file(tmp_path / "run" / "config.json"), tmp_path / "again")
     assert weights(tmp_path / "run") == weights(tmp_path / "again")
 
 
 @pytest.mark.parametrize("killed_at", [2, 4])
 def test_a_run_killed_between_its_checkpoint_and_its_weights_loses_nothing(tmp_path, monkeypatch, killed_at):
     """At its first save and at its last."""
-    loop.train(tiny(steps=4, checkpoint_every=2), tmp_path / "whole")
-    write = loop.write_weights
+    train(tiny(steps=4, checkpoint_every=2), tmp_path / "whole")
+    write = watch.write_weights
 
     def killed(folder, tensors):
         if step_of(folder) == killed_at:
             raise KeyboardInterrupt
         write(folder, tensors)
 
-    monkeypatch.setattr(loop, "write_weights", killed)
+    monkeypatch.setattr(watch, "write_weights", killed)
     with pytest.raises(KeyboardInterrupt):
-        loop.train(tiny(steps=4, checkpoint_every=2), tmp_path / "run")
-    monkeypatch.setattr(loop, "write_weights", write)
-    with contextlib.suppress(loop.Finished):
-        loop.resume(tmp_path / "run")
+        train(tiny(steps=4, checkpoint_every=2), tmp_path / "run")
+    monkeypatch.setattr(watch, "write_weights", write)
+    with contextlib.suppress(Finished):
+        resume(tmp_path / "run")
     assert weights(tmp_path / "run") == weights(tmp_path / "whole")
 
 
 def test_a_broken_checkpoint_and_a_foreign_one_get_one_sentence(tmp_path):
     run = tmp_path / "run"
-    loop.train(tiny(steps=2), run)
+    train(tiny(steps=2), run)
     whole = (run / CHECKPOINT).read_bytes()
     for content in (b"", b"not safetensors at all", whole[: len(whole) // 2]):
         (run / CHECKPOINT).write_bytes(content)
         with pytest.raises(InputError, match="is broken"):
-            loop.resume(run, steps=4)
-    loop.train(tiny(steps=2, model=(*TINY[:2], "hidden=[5]")), tmp_path / "other")
+            resume(run, steps=4)
+    train(tiny(steps=2, model=(*TINY[:2], "hidden=[5]")), tmp_path / "other")
     (run / CHECKPOINT).write_bytes((tmp_path / "other" / CHECKPOINT).read_bytes())
     with pytest.raises(InputError, match="has the shape"):
-        loop.resume(run, steps=4)
+        resume(run, steps=4)
     saved = tmp_path / "saved"
     gammacaps.save(gammacaps.create("small"), saved)
     with pytest.raises(InputError, match=r"saved has weights but no checkpoint.* train a run of your own"):
-        loop.resume(saved)
+        resume(saved)
     (saved / "model.safetensors").unlink()
     with pytest.raises(InputError, match="without its training"):
-        loop.resume(saved)
+        resume(saved)
 
 
 def test_a_shipped_network_or_its_copy_is_never_trained_over(tmp_path, monkeypatch, capsys):
@@ -333,7 +336,7 @@ def test_tensorboard_gets_scalars_and_pictures(tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    loop.train(tiny(steps=4, tensorboard=True), tmp_path / "run")
+    train(tiny(steps=4, tensorboard=True), tmp_path / "run")
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     events.Reload()
     assert {"loss", "accuracy"} <= set(events.Tags()["scalars"])

@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.checkpoint import step_of
-from gammacaps.training.loop import resume, train
+from gammacaps.training.train import resume, train
 
 CONFIG = TrainConfig(
     model=("filters=8", "primary_types=2", "hidden=[6]", "decoder=[]"),

@@ -12,8 +12,10 @@ from gammacaps.locks import locked
 from gammacaps.runs.metrics import read_metrics
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
+from gammacaps.training import held_folder, loop
 from gammacaps.training.checkpoint import CHECKPOINT
+from gammacaps.training.signals import Interrupted
+from gammacaps.training.train import resume, train
 
 TINY = ("filters=4", "primary_types=2", "hidden=[3]", "decoder=[]")
 
@@ -29,16 +31,16 @@ def files(folder):
 
 def test_a_folder_in_which_a_training_lives_is_neither_overwritten_nor_resumed(tmp_path):
     run = tmp_path / "run"
-    loop.train(tiny(), run)
+    train(tiny(), run)
     before = files(run)
     with locked(run):  # as a training that is at work holds it
         with pytest.raises(InputError, match="Another training is at work"):
-            loop.train(tiny(seed=1), run, overwrite=True)
+            train(tiny(seed=1), run, overwrite=True)
         with pytest.raises(InputError, match="Another training is at work"):
-            loop.resume(run, steps=4)
+            resume(run, steps=4)
     assert files(run) == before
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    loop.train(tiny(seed=1), run, overwrite=True)
+    train(tiny(seed=1), run, overwrite=True)
     assert Run(run).config.train.seed == 1
 
 
@@ -47,8 +49,8 @@ def test_a_training_holds_its_folder_from_the_first_step_to_the_last(tmp_path, m
 
     def rival(*arguments):
         for rivalry in (
-            lambda: loop.train(tiny(seed=1), run, overwrite=True),
-            lambda: loop.resume(run, steps=9),
+            lambda: train(tiny(seed=1), run, overwrite=True),
+            lambda: resume(run, steps=9),
         ):
             with pytest.raises(InputError, match="Another training is at work"):
                 rivalry()
@@ -56,39 +58,39 @@ def test_a_training_holds_its_folder_from_the_first_step_to_the_last(tmp_path, m
         return take_step(*arguments)
 
     monkeypatch.setattr(loop, "take_step", rival)
-    loop.train(tiny(), run)
-    loop.resume(run, steps=3)
+    train(tiny(), run)
+    resume(run, steps=3)
     assert len(refused) == 2 * 3
     assert [row["step"] for row in read_metrics(run)] == [1, 2, 3]
     monkeypatch.undo()
-    loop.resume(run, steps=4)  # nobody holds it any more
+    resume(run, steps=4)  # nobody holds it any more
 
 
 def test_a_folder_that_another_process_made_first_is_not_replaced(tmp_path, monkeypatch):
-    run, write_config = tmp_path / "run", loop.write_config
+    run, write_config = tmp_path / "run", held_folder.write_config
 
     def late(folder, values):
         write_config(folder, values)
-        monkeypatch.setattr(loop, "write_config", write_config)
-        loop.train(tiny(seed=1), run)
+        monkeypatch.setattr(held_folder, "write_config", write_config)
+        train(tiny(seed=1), run)
 
-    monkeypatch.setattr(loop, "write_config", late)
+    monkeypatch.setattr(held_folder, "write_config", late)
     with pytest.raises(InputError, match=r"run"):
-        loop.train(tiny(), run)
+        train(tiny(), run)
     assert Run(run).config.train.seed == 1
 
 
 def test_two_that_overwrite_what_is_not_there_yet_do_not_replace_each_other(tmp_path, monkeypatch):
-    run, write_config = tmp_path / "run", loop.write_config
+    run, write_config = tmp_path / "run", held_folder.write_config
 
     def late(folder, values):
         write_config(folder, values)
-        monkeypatch.setattr(loop, "write_config", write_config)
-        loop.train(tiny(seed=1), run, overwrite=True)
+        monkeypatch.setattr(held_folder, "write_config", write_config)
+        train(tiny(seed=1), run, overwrite=True)
 
-    monkeypatch.setattr(loop, "write_config", late)
+    monkeypatch.setattr(held_folder, "write_config", late)
     with pytest.raises(InputError, match="run can't be written"):
-        loop.train(tiny(), run, overwrite=True)
+        train(tiny(), run, overwrite=True)
     assert Run(run).config.train.seed == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
@@ -99,15 +101,15 @@ def test_a_training_whose_folder_was_replaced_writes_nothing_into_the_other(tmp_
     def replaced(*arguments):
         monkeypatch.setattr(loop, "take_step", take_step)
         run.rename(tmp_path / "moved")
-        loop.train(tiny(seed=1), run)
+        train(tiny(seed=1), run)
         return take_step(*arguments)
 
     monkeypatch.setattr(loop, "take_step", replaced)
     with pytest.raises(InputError, match="removed, moved or replaced since this training began"):
-        loop.train(tiny(), run)
+        train(tiny(), run)
     assert Run(run).config.train.seed == 1
     assert [row["step"] for row in read_metrics(run)] == [1, 2]
-    loop.train(tiny(seed=1), tmp_path / "alone")
+    train(tiny(seed=1), tmp_path / "alone")
     assert (run / "model.safetensors").read_bytes() == (tmp_path / "alone" / "model.safetensors").read_bytes()
 
 
@@ -134,28 +136,28 @@ def test_a_run_does_not_go_on_with_other_data(tmp_path, monkeypatch, what, store
 
     name = str(tmp_path / ("folder" if stored else "data.npz"))
     put(arrays)
-    loop.train(tiny(data=name), tmp_path / "run")
+    train(tiny(data=name), tmp_path / "run")
     if stored:
         (tmp_path / "folder").rename(tmp_path / "before")
     put(CHANGES[what](arrays))
     before = files(tmp_path / "run")
     with pytest.raises(InputError, match=rf"is not what .*run was trained on: the {what} changed since"):
-        loop.resume(tmp_path / "run", steps=3)
+        resume(tmp_path / "run", steps=3)
     assert files(tmp_path / "run") == before
     if stored:
         (tmp_path / "folder").rename(tmp_path / "changed")
     put(arrays)
-    loop.resume(tmp_path / "run", steps=3)
+    resume(tmp_path / "run", steps=3)
 
 
 def test_a_run_of_an_older_version_says_less_of_its_data_and_goes_on(tmp_path):
     run = tmp_path / "run"
-    loop.train(tiny(), run)
+    train(tiny(), run)
     stored = Run(run).stored
     for name in ("image_shape", "labels", "brightness"):
         del stored["data"][name]
-    loop.write_config(run, stored)
-    loop.resume(run, steps=3)
+    held_folder.write_config(run, stored)
+    resume(run, steps=3)
     assert Run(run).config.data.labels is not None  # from now on it knows them
 
 
@@ -170,12 +172,12 @@ def test_a_closed_terminal_saves_and_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "take_step", hang_up)
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
     try:
-        with pytest.raises(loop.Interrupted, match="Stopped at step 1, and saved"):
-            loop.train(tiny(steps=5), tmp_path / "run")
+        with pytest.raises(Interrupted, match="Stopped at step 1, and saved"):
+            train(tiny(steps=5), tmp_path / "run")
         assert (tmp_path / "run" / CHECKPOINT).exists()
         # Under nohup the signal is ignored, and stays so.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        loop.resume(tmp_path / "run")
+        resume(tmp_path / "run")
     finally:
         signal.signal(signal.SIGHUP, before)
     assert Run(tmp_path / "run").steps == 5

@@ -9,7 +9,7 @@ from gammacaps.audit.config import AuditConfig
 from gammacaps.audit.picture import over_eps, over_tau
 from gammacaps.evaluation.store import identity
 from gammacaps.files import write_figure, write_json
-from gammacaps.lines import Lines
+from gammacaps.progress import Progress
 from gammacaps.runs.run import AUDIT, Run
 
 
@@ -28,7 +28,7 @@ def audit_run(run: Path, config: AuditConfig, *, quiet: bool = False) -> dict[st
         "weights": identity(model),
         "trained_steps": of.steps,
     }
-    results = {**about, **audit(model, data, config, Lines(quiet, "pairs of image and capsule"))}
+    results = {**about, **audit(model, data, config, Progress("pairs of image and capsule", quiet=quiet))}
     write_json(run / AUDIT, results)
     write_figure(run / "audit-eps.png", over_eps([results]))
     write_figure(run / "audit-tau.png", over_tau([results]))

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -16,8 +17,8 @@ from gammacaps.nn import RoutedCapsules, layers_of
 from gammacaps.ops import Routed, length, route, rule_named
 from gammacaps.ops.routing.rules import route_by_formula
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training import loop
-from gammacaps.training.checkpoint import Learner
+from gammacaps.training.execution import deterministic
+from gammacaps.training.learner import new_learner
 from gammacaps.training.step import precision, take_step
 
 Run = Callable[[], tuple[Tensor, ...]]
@@ -37,8 +38,8 @@ class FixedCapsules(RoutedCapsules):
             how: dict[str, Any] = {"rule": self.rule, "iterations": self.iterations, "scale_over": self.scale_over}
             return route(poses, self.weight, self.bias, **how, couplings=couplings, backend=self.backend)
         with torch.autocast(poses.device.type, enabled=False):
-            how = (self.iterations, self.scale_over)
-            return Routed(route_by_formula(rule_named(self.rule), poses, self.weight, self.bias, *how)[0], None)
+            given = (poses, self.weight, self.bias, self.iterations, self.scale_over)
+            return Routed(route_by_formula(rule_named(self.rule), *given)[0], None)
 
 
 def routed_by(backend: str, model: Network) -> Network:
@@ -132,13 +133,13 @@ def training_step(
 ) -> Run:
     """A step of training under attack, of a copy of the model: how the images were changed, and the loss."""
     model = copy.deepcopy(model).requires_grad_(True).train()
-    learner = Learner(model, torch.optim.Adam(model.parameters(), lr=config.lr, fused=images.is_cuda), {})
+    learner = new_learner(dataclasses.replace(config, ema=0.0), model, images.device)
     with attacked_by(plain), precision(images.device):
         if not plain and fast_attack(model, images, config.attack_loss, "linf", False) is None:
             raise RuntimeError("the fast attack can't run here")
 
     def run() -> tuple[Tensor, ...]:
-        with attacked_by(plain), loop._deterministic():
+        with attacked_by(plain), deterministic():
             losses, _, attacked = take_step(config, learner, images, labels, progress)
         return attacked - images, losses["loss"]
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import DataSet, StoredImages, StoredSet
+from gammacaps.distributed.processes import ALONE, Processes, own_device
 from gammacaps.environment import describe_machine
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.measure import Report
@@ -17,7 +18,6 @@ from gammacaps.evaluation.store import Store
 from gammacaps.evaluation.turns import in_turns
 from gammacaps.metrics import TScore, d_score
 from gammacaps.models import CapsuleModel, Model, check_fit, has_capsules
-from gammacaps.processes import ALONE, Processes, own_device
 
 
 def evaluate(

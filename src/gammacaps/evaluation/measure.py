@@ -11,10 +11,10 @@ from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import StoredImages
+from gammacaps.distributed.processes import ALONE, Processes
 from gammacaps.evaluation.interval import share
 from gammacaps.evaluation.specs import AUTO, Spec, attacked_images
 from gammacaps.evaluation.store import Store
-from gammacaps.processes import ALONE, Processes
 
 Report = Callable[[str, int, int], None]  # what is being done, images done, images in all
 

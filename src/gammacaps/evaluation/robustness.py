@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import StoredImages
+from gammacaps.distributed.processes import ALONE, Processes
 from gammacaps.evaluation.checks import all_checks, verdict
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.interval import share
@@ -16,7 +17,6 @@ from gammacaps.evaluation.measure import Report, Task, measure, rows, worst
 from gammacaps.evaluation.specs import Kind, Spec, specs_for, sweep_specs
 from gammacaps.evaluation.store import Store, identity
 from gammacaps.models import has_capsules
-from gammacaps.processes import ALONE, Processes
 
 PAPER_EPS = (0.1, 0.3, 0.5)
 

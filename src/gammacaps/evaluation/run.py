@@ -8,18 +8,18 @@ from typing import Any
 
 from gammacaps.data import open_set
 from gammacaps.data.fingerprint import fingerprint
+from gammacaps.distributed.processes import ALONE, Processes, joined, own_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import evaluate
 from gammacaps.evaluation.robustness import PAPER_EPS
 from gammacaps.evaluation.store import Store, identity
 from gammacaps.files import new_folder, told, write_json
-from gammacaps.lines import Lines
 from gammacaps.models import Model, check_fit, load
-from gammacaps.processes import ALONE, Processes, joined, own_device
+from gammacaps.progress import Progress
 from gammacaps.runs.run import EPS, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training.loop import train
+from gammacaps.training.train import train
 
 FOLDER = "evaluation"  # in the run's folder: what each attack made of each image
 
@@ -61,7 +61,7 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
             processes.each(lambda: own_device(config.device))
             other = processes.first(lambda: transfer_network(folder, training_data, quiet))
             other.to(own_device(config.device))
-        results = evaluate(model, data, config, Lines(quiet), other=other, store=store, processes=processes)
+        results = evaluate(model, data, config, Progress(quiet=quiet), other=other, store=store, processes=processes)
     except KeyboardInterrupt:
         words = f"Stopped. What was measured is kept in {run / FOLDER}: the same command goes on from there."
         raise KeyboardInterrupt(words) from None

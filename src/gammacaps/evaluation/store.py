@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data.fingerprint import fingerprint
+from gammacaps.distributed.processes import ALONE, Processes
 from gammacaps.errors import InputError
 from gammacaps.evaluation.specs import Spec
 from gammacaps.files import read_json, told, write_json
-from gammacaps.processes import ALONE, Processes
 from gammacaps.runs.plain import Misfit, read_as
 
 

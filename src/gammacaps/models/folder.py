@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gammacaps._version import __version__
 from gammacaps.errors import InputError
-from gammacaps.files import new_folder, read_json, write_json, write_whole
+from gammacaps.files import new_folder, read_json, told, write_json, write_whole
 from gammacaps.models.presets import from_config, shapes_of, to_config
 from gammacaps.models.protocol import Model
 from gammacaps.models.shipped import stored_at
@@ -24,9 +24,30 @@ FORMAT = 1
 
 def save(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
     """Writes config.json and model.safetensors into a new folder."""
-    with new_folder(Path(folder), overwrite=overwrite) as temporary:
+    with new_run(Path(folder), overwrite=overwrite) as temporary:
         write_config(temporary, {"model": to_config(model)})
         write_weights(temporary, model.state_dict())
+
+
+def new_run(folder: Path, *, overwrite: bool = False) -> contextlib.AbstractContextManager[Path]:
+    """`new_folder` for a run, which with `overwrite` replaces another run, and nothing else."""
+    return new_folder(folder, check_old=_refuse_other_than_runs if overwrite else None)
+
+
+def _refuse_other_than_runs(folder: Path) -> None:
+    with told(folder):
+        here = (Path.cwd(), *Path.cwd().parents, Path.home(), *Path.home().parents)
+    if not is_run(folder) or folder in here:
+        raise InputError(f"{folder} is not a run's folder, so it is not overwritten: choose another folder.")
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds the config.json of a network of ours."""
+    try:
+        config = read_json(folder / CONFIG)
+    except InputError:
+        return False
+    return isinstance(config, dict) and "gammacaps" in config and isinstance(config.get("model"), dict)
 
 
 def load(name_or_folder: str | Path, *, device: str | torch.device = "cpu") -> Model:

@@ -26,7 +26,7 @@ from gammacaps.paper.record import FACTS, Record, path_of, read_record, write_re
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import config_from
 from gammacaps.training.checkpoint import step_of
-from gammacaps.training.loop import resume, train
+from gammacaps.training.train import resume, train
 
 
 def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:

@@ -47,6 +47,10 @@ class Run:
         """The plain values of config.json, checked: what another config.json is written from."""
         return self._read[1]
 
+    def stored_with(self, *, train: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+        """The same with another length of training, and with what is known of the data now: older runs say less."""
+        return {**self.stored, "train": train, "data": {**self.stored.get("data", {}), **data}}
+
     def model(self, device: str | torch.device = "cpu") -> Model:
         """The network with its weights."""
         return load(self.checked().folder, device=device)

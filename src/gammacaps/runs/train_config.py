@@ -1,15 +1,15 @@
 """What a training run is told: every choice, with its default. Free of torch, so that help is instant."""
 
-import math
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 from gammacaps.errors import InputError, check_choice
 from gammacaps.files import check_plain, parse_json
 from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, Schedule
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
+from gammacaps.runs.plain import Misfit, read_as
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,13 @@ class TrainConfig:
             "give more or longer ones, or training hardly knows the attack that it is measured by."
         )
 
+    def run_name(self) -> str:
+        """What a run's folder is called where nobody names it."""
+        routing = f"-{self.routing}" if self.preset in VECTOR_PRESETS else ""
+        kind = "robust" if self.robust else "standard"
+        data = Path(self.data.rpartition(":")[2]).stem  # of a Dataset's import path the name alone
+        return f"{data}-{self.preset}{routing}-{kind}-seed{self.seed}"
+
     def total_steps(self, images: int) -> int | None:
         """Steps that steps and epochs allow for this many images; None where only the minutes count."""
         limits = []
@@ -171,32 +178,14 @@ def config_from(values: Any) -> TrainConfig:
     """A configuration from plain values, each checked."""
     if not isinstance(values, dict):
         raise InputError("A configuration is a table of names and values.")
-    known = get_type_hints(TrainConfig)
-    fields: dict[str, Any] = {}
-    for name, value in values.items():
-        check_choice("option of training", name, known)
-        fields[name] = tuple(value) if isinstance(value, list) else value
-        _check_type(name, fields[name], known[name])
-    return TrainConfig(**fields)
+    for name in values:
+        check_choice("option of training", name, (one.name for one in fields(TrainConfig)))
+    try:
+        return read_as(TrainConfig, values)
+    except Misfit as error:
+        raise InputError(f"{error}.") from None
 
 
 def _check(name: str, holds: bool, must: str, config: TrainConfig) -> None:
     if not holds:
         raise InputError(f"{name} must be {must}, not {getattr(config, name)}.")
-
-
-def _check_type(name: str, value: Any, kind: Any) -> None:
-    """A value from a file is of its field's type; whole numbers pass for floats."""
-    kinds = get_args(kind) if type(None) in get_args(kind) else (kind,)
-    for one in kinds:
-        if one is float and type(value) in (int, float) and math.isfinite(value):
-            return
-        if get_origin(one) is tuple and isinstance(value, tuple) and all(isinstance(v, str) for v in value):
-            return
-        if isinstance(one, type) and one is not float and type(value) is one:
-            return
-        if not isinstance(one, type) and value in get_args(one):
-            return
-    choices = [a for one in kinds for a in get_args(one) if isinstance(a, str)]
-    must = f"one of {', '.join(choices)}" if choices else " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
-    raise InputError(f"{name} must be {must.replace('NoneType', 'nothing')}, not {value!r}.")

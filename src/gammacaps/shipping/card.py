@@ -10,7 +10,8 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.interval import with_interval
 from gammacaps.evaluation.store import identity
 from gammacaps.evaluation.table import attack_name, shown
-from gammacaps.files import new_folder, write_json, write_whole
+from gammacaps.files import write_json, write_whole
+from gammacaps.models.folder import new_run
 from gammacaps.models.shipped import FIGURES, FILES
 from gammacaps.names import SHIPPED
 from gammacaps.report.fill.again import options
@@ -55,7 +56,7 @@ def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
         raise InputError(f"{run / RESULTS} is not complete: go on with gammacaps evaluate {run}.")
     parameters = sum(p.numel() for p in model.parameters())
     folder = shipped / name
-    with new_folder(folder, overwrite=True) as temporary:
+    with new_run(folder, overwrite=True) as temporary:
         for file in FILES[:2]:
             shutil.copyfile(run / file, temporary / file)
         for file, figures in zip(FIGURES, (results, audit), strict=True):

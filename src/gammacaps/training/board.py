@@ -1,5 +1,6 @@
 """What a run shows of its training on TensorBoard."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -7,7 +8,8 @@ from torch import Tensor
 
 from gammacaps.errors import InputError
 from gammacaps.models import has_capsules
-from gammacaps.training.checkpoint import Learner
+from gammacaps.training.learner import Learner
+from gammacaps.training.watch import TakenStep, Watcher
 
 
 def board_writer() -> Any:
@@ -17,6 +19,23 @@ def board_writer() -> Any:
     except ImportError:
         raise InputError("TensorBoard is not installed: pip install 'gammacaps[tensorboard]'.") from None
     return SummaryWriter
+
+
+class Board(Watcher):
+    """Scalars as often as they are logged, pictures as often as the state is saved."""
+
+    def __init__(self, folder: Path) -> None:
+        self.writer = board_writer()(folder / "tensorboard")
+
+    def after_step(self, taken: TakenStep) -> None:
+        if taken.due(taken.config.log_every):
+            for name, value in taken.row.items():
+                self.writer.add_scalar(name, value, taken.learner.step)
+        if taken.due(taken.config.checkpoint_every):
+            add_pictures(self.writer, taken.learner, taken.images[:8], taken.attacked[:8], taken.labels[:8])
+
+    def close(self) -> None:
+        self.writer.close()
 
 
 @torch.no_grad()

@@ -14,27 +14,12 @@ from torch import Tensor, nn
 from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.files import write_whole
-from gammacaps.models import Model
 from gammacaps.models.folder import WEIGHTS, fit_weights
 from gammacaps.names import shipped_names
 from gammacaps.runs.plain import Misfit, read_as
+from gammacaps.training.learner import Learner
 
 CHECKPOINT = "checkpoint.safetensors"
-
-
-@dataclass
-class Learner:
-    """All that changes in training: weights, their running mean, Adam's moments, how far and how long."""
-
-    model: Model
-    optimizer: torch.optim.Adam
-    average: dict[str, Tensor]  # empty where there is no running mean
-    step: int = 0
-    seconds: float = 0.0
-
-    def weights(self) -> dict[str, Tensor]:
-        """The weights to use: the running mean where there is one."""
-        return self.average or dict(self.model.state_dict())
 
 
 def write_checkpoint(folder: Path, learner: Learner) -> None:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from gammacaps.distributed.processes import ALONE, Processes
 from gammacaps.errors import InputError
-from gammacaps.processes import ALONE, Processes
 
 
 @dataclass(frozen=True)

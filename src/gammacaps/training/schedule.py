@@ -1,8 +1,30 @@
-"""How the learning rate and the attack's radius change as training goes on."""
+"""How long training is, and how the learning rate and the attack's radius change as it goes on."""
 
 import math
+from dataclasses import dataclass
 
 from gammacaps.runs.train_config import TrainConfig
+from gammacaps.training.learner import Learner
+
+
+@dataclass(frozen=True)
+class Length:
+    """The length of a training, one of its limits at least being given; and where to leave off for this time."""
+
+    steps: int | None
+    seconds: float | None
+    until: int | None = None  # a step from where it can be resumed
+
+    def share(self, learner: Learner) -> float:
+        """How much of training is done, from 0 to 1, by whichever limit is nearer."""
+        shares = [learner.step / self.steps] if self.steps is not None else []
+        if self.seconds is not None:
+            shares.append(learner.seconds / self.seconds)
+        return max(shares)
+
+    def reached(self, learner: Learner) -> bool:
+        """Whether there is no step left to take."""
+        return self.share(learner) >= 1 or (self.until is not None and learner.step >= self.until)
 
 
 def learning_rate(config: TrainConfig, step: int, progress: float) -> float:

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from gammacaps.data import DataSet, StoredSet, open_set
 from gammacaps.data.fingerprint import fingerprint
+from gammacaps.distributed.processes import Processes
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.models import Model, create
 from gammacaps.models.presets import check_memory
 from gammacaps.names import VECTOR_PRESETS
-from gammacaps.processes import Processes
 from gammacaps.runs.config import DataFacts
 from gammacaps.runs.plain import read_as
 from gammacaps.runs.train_config import TrainConfig, model_changes

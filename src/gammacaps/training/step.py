@@ -10,8 +10,8 @@ from gammacaps.attacks import pgd
 from gammacaps.attacks.losses import AttackLoss
 from gammacaps.models import Model, has_capsules
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training.checkpoint import Learner
 from gammacaps.training.distribution import Sharing
+from gammacaps.training.learner import Learner
 from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
 from gammacaps.training.schedule import learning_rate, radius
 

@@ -13,10 +13,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from gammacaps.distributed.launch import launch
+from gammacaps.distributed.rendezvous import fresh_store
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
-from gammacaps.launch import launch
-from gammacaps.rendezvous import fresh_store
 
 T = TypeVar("T")
 S = TypeVar("S")

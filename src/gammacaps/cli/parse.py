@@ -1,0 +1,100 @@
+"""From the words of a command line to a verb and its options."""
+
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from gammacaps.cli.options import Train
+from gammacaps.errors import InputError
+from gammacaps.names import shipped_names
+from gammacaps.runs.train_config import TrainConfig, read_config_file
+
+COLOURS = re.compile(r"\033\[[0-9;]*m")
+
+
+def overview(verbs: Mapping[str, tuple[type[Any], Any]]) -> str:
+    """What `gammacaps --help` says: a line a verb."""
+    lines = ["gammacaps: capsule networks that are robust to attack and that people can look inside", ""]
+    lines += [f"  gammacaps {verb:<12}{kind.__doc__}" for verb, (kind, _) in verbs.items()]
+    names = ", ".join(shipped_names())
+    lines += ["", f"Networks that come with gammacaps, for where a command takes a run: {names}."]
+    return "\n".join([*lines, "gammacaps VERB --help shows a command's options."])
+
+
+def split_verb(arguments: list[str], verbs: Iterable[str]) -> tuple[str, list[str]]:
+    """The verb, of one word or two, and the words after it."""
+    verb, *rest = arguments
+    if rest and f"{verb} {rest[0]}" in verbs:
+        verb, rest = f"{verb} {rest[0]}", rest[1:]
+    if verb not in verbs:
+        raise InputError(f"There is no command '{verb}': use one of {', '.join(verbs)}, or see gammacaps --help.")
+    return verb, rest
+
+
+def wants_help(arguments: list[str]) -> bool:
+    return bool({"-h", "--help"} & set(arguments))
+
+
+def options_of(kind: type[Any], verb: str, arguments: list[str]) -> Any:
+    """A verb's options, as the dataclass that describes them; what is wrong with them is one sentence."""
+    path = config_file(verb, arguments)
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            options = tyro.cli(
+                kind,
+                prog=f"gammacaps {verb}",
+                args=arguments,
+                default=Train(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
+                config=(tyro.conf.OmitArgPrefixes,),
+            )
+    except BrokenPipeError:  # of help
+        sys.exit(0)
+    except SystemExit as end:
+        if not end.code:  # help
+            raise
+        raise InputError(sentence(printed.getvalue(), verb)) from None
+    return with_given(options, arguments) if isinstance(options, Train) else options
+
+
+def sentence(box: str, verb: str) -> str:
+    """What tyro says in a box over several lines: its first part, and the option that was perhaps meant."""
+    lines = [line.strip("│ ") for line in COLOURS.sub("", box).splitlines() if line[:1] not in ("╭", "╰")]
+    parts = re.split(r"\n(?:[─-]{5,}|)\n", "\n".join(lines))
+    if "╭" not in box and len(parts) > 1:  # where it can't draw a frame, the title is a part of its own
+        parts = parts[1:]
+    words = " ".join(parts[0].split()).rstrip(".")
+    if own := re.match(r"Error parsing (?!-)\S+: (.+)", words):  # of one of our checks, which say what to do
+        return f"{own[1]}."
+    # Of what is missing tyro adds the help, which is asked for if it is wanted.
+    words = re.sub(r"^(Missing from gammacaps.*?: \S+).*", r"\1", words).replace(". Expected", ": expected")
+    near = re.search(r"^Perhaps you meant:\s+(--\S+)", "\n".join(parts[1:]), re.MULTILINE)
+    guess = f" (did you mean {near[1]}?)" if near else ""
+    return f"{words[:1].upper()}{words[1:]}{guess}; see gammacaps {verb} --help."
+
+
+def with_given(options: Train, arguments: list[str]) -> Train:
+    """With the names of the options that were given."""
+    flags = [argument.partition("=")[0] for argument in arguments if argument.startswith("--")]
+    words = {flag.replace("-", "_").removeprefix("__") for flag in flags}
+    names = (one.name for one in fields(TrainConfig))
+    return replace(options, given=tuple(name for name in names if {name, f"no_{name}"} & words))
+
+
+def config_file(verb: str, arguments: list[str]) -> Path | None:
+    """The file that `train --config` names, read before the other options so that these win over it."""
+    if verb != "train":
+        return None
+    for place, argument in enumerate(arguments):
+        if argument == "--config" and place + 1 < len(arguments):
+            return Path(arguments[place + 1])
+        if argument.startswith("--config="):
+            return Path(argument.partition("=")[2])
+    return None

@@ -1,0 +1,195 @@
+"""One short function a verb, and their table. What a verb does is imported inside of it, so that help is instant."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gammacaps.cli.options import (
+    Audit,
+    Bench,
+    Data,
+    DataCheck,
+    Demo,
+    Evaluate,
+    Explain,
+    Explore,
+    Export,
+    Report,
+    Reproduce,
+    Train,
+)
+from gammacaps.cli.streams import show
+from gammacaps.distributed.launch import launch
+from gammacaps.errors import InputError
+
+
+def train(options: Train) -> None:
+    from gammacaps.runs.run import refuse_import
+    from gammacaps.training import train as training
+
+    if options.resume is not None:
+        run = options.resume
+        try:
+            training.resume(run, as_json=options.json, trust=options.trust, **options.changes())
+        except training.Finished as end:  # what was asked for is there
+            note(str(end))
+    else:
+        run = options.out or Path("runs") / options.train.run_name()
+        if options.config is not None and "data" not in options.given:
+            refuse_import(options.train.data, options.config, trust=options.trust)
+        if warning := options.train.falls_short():
+            note(f"Note: {warning}")
+        training.train(options.train, run, overwrite=options.overwrite, as_json=options.json)
+    saved = f"Saved in {run}. Measure it with: gammacaps evaluate {run}"
+    show(json.dumps({"run": str(run)}) if options.json else saved)
+
+
+def evaluate(options: Evaluate) -> None:
+    from gammacaps.distributed.processes import joined
+    from gammacaps.evaluation.several import SWEEP, evaluate_runs
+    from gammacaps.evaluation.table import table
+    from gammacaps.runs.run import RESULTS
+
+    with joined() as processes:
+        folders, results = [], []
+        for run, figures in evaluate_runs(options.runs, options.evaluate, quiet=options.json, processes=processes):
+            folders.append(run)
+            results.append(figures)
+            if not options.json:
+                show(f"{table(figures)}\n\nWritten to {run / RESULTS}")
+    if options.json:
+        show(json.dumps(one_or_all(results)))
+    elif options.evaluate.sweep:
+        show(f"The curve of accuracy over eps: {folders[0] / SWEEP}")
+
+
+def audit(options: Audit) -> None:
+    from gammacaps.audit.several import audit_runs
+    from gammacaps.audit.table import compare, table
+    from gammacaps.runs.run import AUDIT
+
+    results = []
+    for run, figures in audit_runs(options.runs, options.audit, quiet=options.json):
+        results.append(figures)
+        if not options.json:
+            show(f"{table(figures)}\n\nWritten to {run / AUDIT}")
+    if options.json:
+        show(json.dumps(one_or_all(results)))
+    elif len(results) > 1:
+        show(f"\n{compare(results)}")
+
+
+def explain(options: Explain) -> None:
+    from gammacaps.report.run import explain_run
+    from gammacaps.runs.folders import run_folders
+
+    (run,) = run_folders((options.run,), folder="explain")
+    show(f"Pictures and figures: {explain_run(run, options.report)}")
+
+
+def report(options: Report) -> None:
+    from gammacaps.report.run import report_run
+    from gammacaps.runs.folders import run_folders
+
+    (run,) = run_folders((options.run,), ("report.html",))
+    show(f"Open in a browser: {report_run(run, options.report)}")
+
+
+def explore(options: Explore) -> None:
+    from gammacaps.explorer.run import explore
+
+    explore(options.runs, options.explore)
+
+
+def reproduce(options: Reproduce) -> None:
+    from gammacaps.paper.run import reproduce
+
+    reproduce(options.parts or ("all",), options.reproduce)
+
+
+def export(options: Export) -> None:
+    from gammacaps.models import export, load
+
+    export(load(options.run), options.out)
+    show(f"Images to scores, for any batch: {options.out}")
+
+
+def data(options: Data) -> None:
+    from gammacaps.data.summary import overview, summarize_set
+
+    if options.store is not None:
+        store_data(options, options.store)
+        return
+    facts, words = overview(options.data_dir) if options.name is None else summarize_set(options.name, options.data_dir)
+    show(json.dumps(facts) if options.json else words)
+
+
+def store_data(options: Data, folder: Path) -> None:
+    from gammacaps.data.write_npy_folder import store_set
+
+    if options.name is None:
+        raise InputError("Name the data set that is to be stored, such as: gammacaps data photos --store photos-stored")
+    counts = store_set(options.name, folder, data_dir=options.data_dir, size=options.size)
+    if options.json:
+        show(json.dumps({"folder": str(folder), "images": counts}))
+    else:
+        show(f"Stored {counts['train']:,} training and {counts['test']:,} test images in {folder}.")
+        show(f"Train on them with: gammacaps train --data {folder}")
+
+
+def data_check(options: DataCheck) -> None:
+    from gammacaps.data.inspection import inspect_set
+    from gammacaps.data.summary import summarize_inspection
+
+    inspection = inspect_set(options.name, size=options.size, data_dir=options.data_dir)
+    facts, words = summarize_inspection(inspection, options.size)
+    show(json.dumps(facts) if options.json else words)
+    if inspection.problems:
+        sys.exit(1)
+
+
+def demo(options: Demo) -> None:
+    from gammacaps.demo import run_demo
+
+    run_demo(options.out, minutes=options.minutes, seed=options.seed)
+
+
+def bench(options: Bench) -> None:
+    from gammacaps.bench.run import run_bench
+    from gammacaps.bench.table import table
+
+    rows, failed = run_bench(options.bench, options.out)
+    show(json.dumps(rows) if options.json else table(rows))
+    if failed:
+        sys.exit(1)
+
+
+def note(words: str) -> None:
+    """On standard error, by the first process for all."""
+    if launch().rank == 0:
+        print(words, file=sys.stderr)
+
+
+def one_or_all(results: Sequence[dict[str, Any]]) -> Any:
+    """The figures of one run as they are, those of several as a list."""
+    return results[0] if len(results) == 1 else results
+
+
+VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
+    "train": (Train, train),
+    "evaluate": (Evaluate, evaluate),
+    "audit": (Audit, audit),
+    "explain": (Explain, explain),
+    "report": (Report, report),
+    "explore": (Explore, explore),
+    "reproduce": (Reproduce, reproduce),
+    "export": (Export, export),
+    "data": (Data, data),
+    "data check": (DataCheck, data_check),
+    "demo": (Demo, demo),
+    "bench": (Bench, bench),
+}
+
+TOGETHER = ("train", "evaluate")  # what several processes that torchrun starts can do as one

@@ -1,0 +1,13 @@
+"""Memory that the process has been given by the system."""
+
+import contextlib
+import ctypes
+
+
+def reuse_memory() -> None:
+    """Keeps freed memory in the process: given back and fetched again at each step, it costs half of a CPU's time."""
+    with contextlib.suppress(OSError, AttributeError):  # only the C library of GNU/Linux has this
+        libc = ctypes.CDLL("libc.so.6")
+        m_trim_threshold, m_mmap_threshold = -1, -3
+        libc.mallopt(m_mmap_threshold, 1 << 30)
+        libc.mallopt(m_trim_threshold, (1 << 31) - 1)

@@ -1,0 +1,18 @@
+"""The folders of the runs that a command names, where it will write."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gammacaps.errors import InputError
+from gammacaps.files import check_can_write
+from gammacaps.models.shipped import run_folder
+
+
+def run_folders(runs: Sequence[Path], files: Sequence[str] = (), folder: str | None = None) -> tuple[Path, ...]:
+    """Runs' folders, shipped networks being copied to theirs, if `files` and a `folder` can be written there."""
+    if not runs:
+        raise InputError("Name the run's folder, such as runs/mine.")
+    folders = tuple(run_folder(run) for run in runs)
+    for run in folders:
+        check_can_write(run, files, folder)
+    return folders

@@ -1,0 +1,33 @@
+"""The state of a training: all of it that changes from step to step, and so all that a checkpoint keeps."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gammacaps.models import Model
+from gammacaps.runs.train_config import TrainConfig
+
+
+@dataclass
+class Learner:
+    """All that changes in training: weights, their running mean, Adam's moments, how far and how long."""
+
+    model: Model
+    optimizer: torch.optim.Adam
+    average: dict[str, Tensor]  # empty where there is no running mean
+    step: int = 0
+    seconds: float = 0.0
+
+    def weights(self) -> dict[str, Tensor]:
+        """The weights to use: the running mean where there is one."""
+        return self.average or dict(self.model.state_dict())
+
+
+def new_learner(config: TrainConfig, model: Model, device: torch.device) -> Learner:
+    """What training starts from, for a network on its device."""
+    return Learner(
+        model,
+        torch.optim.Adam(model.parameters(), lr=config.lr, fused=device.type == "cuda"),
+        {name: tensor.clone() for name, tensor in model.state_dict().items()} if config.ema else {},
+    )
