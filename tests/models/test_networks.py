@@ -171,7 +171,7 @@ def reconstruct_without_decoder():
         (lambda: create("small", hidden=(1,)), "at least 2 capsules"),
         (lambda: create("small", filters=0), "filters must be at least 1"),
         (lambda: create("small", filters=2.5), "filters must be a whole number, not 2.5"),
-        (lambda: create("small", routing="em"), "routing must be one of 'sda', 'rba'"),
+        (lambda: create("small", routing="em"), "no rule 'em': use one of sda, rba"),
         (lambda: create("small", image_shape=(28, 28)), "image_shape must be a list of 3 whole numbers"),
         (lambda: create("small", hidden=7), r"hidden must be a list of whole numbers, such as \[32\], not 7"),
         (lambda: create("small", routing_bias=1), "routing_bias must be true or false"),

@@ -38,8 +38,8 @@ class FixedCapsules(RoutedCapsules):
             how: dict[str, Any] = {"rule": self.rule, "iterations": self.iterations, "scale_over": self.scale_over}
             return route(poses, self.weight, self.bias, **how, couplings=couplings, backend=self.backend)
         with torch.autocast(poses.device.type, enabled=False):
-            given = (poses, self.weight, self.bias, self.iterations, self.scale_over)
-            return Routed(route_by_formula(rule_named(self.rule), *given)[0], None)
+            layer = (self.weight, self.bias, self.iterations, self.scale_over)
+            return Routed(route_by_formula(rule_named(self.rule), poses, *layer)[0], None)
 
 
 def routed_by(backend: str, model: Network) -> Network:

@@ -96,11 +96,11 @@ def route_by_formula(
         votes = _shaped("bound_votes", rule, rule.bound_votes(votes, poses), votes.shape)
     b = votes.new_zeros(votes.shape[:3])  # B I J
     for k in range(iterations):
-        if k > 0:
-            b = _shaped("logits", rule, logits(votes, v, b), votes.shape[:3])
         c = b.softmax(dim=-1)  # B I J
         s = torch.einsum("bij,bije->bje", c, votes)  # B J D
         v = squash(s if bias is None else s + bias)  # B J D
+        if k < iterations - 1:
+            b = _shaped("logits", rule, logits(votes, v, b), votes.shape[:3])
     return v, c
 
 

@@ -8,7 +8,8 @@ capsules none between warps. Axes are filled up to powers of two with zeros.
 
 That is so for `whole` and `few`. The tiles of `many` have other axes, and hold some of a row of parents alone: its
 couplings are a kernel of their own over whole rows, and it takes roots and quotients where these functions take their
-quick approximations. So it shares the constants here, and has functions of its own for what it does otherwise.
+quick approximations. So it shares the constants, and has functions of its own for what it does otherwise;
+its sums over lower capsules are squashed outside of kernels, by `ops.vectors`.
 """
 
 from typing import no_type_check

@@ -5,7 +5,8 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from gammacaps.ops.routing.kernels.votes import NEAR, TINY
+from gammacaps.ops.kernels.squash import TINY
+from gammacaps.ops.routing.kernels.votes import NEAR
 
 # Tiles have five axes: JT parents, P samples, N lower capsules, Q entries of the lower and DP of the upper capsules
 # (D filled up to a power of two). Triton gives a thread 16 bytes of the last axis, hands out lanes and warps over the
