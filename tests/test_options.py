@@ -7,7 +7,7 @@ import torch
 
 from gammacaps.audit.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
-from gammacaps.cli.options import Data, DataCheck, Demo
+from gammacaps.cli.options import DataCheckOptions, DataOptions, DemoOptions
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.explain.activate import activate
@@ -21,7 +21,16 @@ from gammacaps.paper.config import ReproduceConfig
 from gammacaps.report.config import ReportConfig
 from gammacaps.runs.train_config import TrainConfig
 
-CONFIGS = (TrainConfig, EvaluateConfig, AuditConfig, ReportConfig, ReproduceConfig, BenchConfig, ExploreConfig, Demo)
+CONFIGS = (
+    TrainConfig,
+    EvaluateConfig,
+    AuditConfig,
+    ReportConfig,
+    ReproduceConfig,
+    BenchConfig,
+    ExploreConfig,
+    DemoOptions,
+)
 # Every number that a command takes, by the configuration it is in.
 NUMBERS = [
     (config, field.name, field.type)
@@ -47,7 +56,7 @@ def test_an_attack_has_no_endless_number_of_steps(config):
 
 
 def test_data_is_never_resized_to_nothing():
-    for verb in (lambda size: Data(size=size), lambda size: DataCheck("fashion-mini", size=size)):
+    for verb in (lambda size: DataOptions(size=size), lambda size: DataCheckOptions("fashion-mini", size=size)):
         for size in (0, -3, 2**40):
             with pytest.raises(InputError, match="size must be at"):
                 verb(size)

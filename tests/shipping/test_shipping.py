@@ -12,7 +12,7 @@ import tyro
 from safetensors.torch import load_file
 
 import gammacaps
-from gammacaps.cli.options import Train
+from gammacaps.cli.options import TrainOptions
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
@@ -112,7 +112,7 @@ def test_a_card_is_of_these_weights_and_of_no_others(run, tmp_path):
     assert f"| PGD-2 | {100 * row['accuracy']:.1f} ({100 * row['interval'][0]:.1f} to " in table
     assert f"| T (1: a tree) | {results['T']['mean']:.3f} |" in text
     line = re.search(r"    gammacaps train (.*) --out runs/my-tiny\n", text)[1]
-    told = tyro.cli(Train, args=shlex.split(line), config=(tyro.conf.OmitArgPrefixes,)).train
+    told = tyro.cli(TrainOptions, args=shlex.split(line), config=(tyro.conf.OmitArgPrefixes,)).train
     assert told == TrainConfig(eps=0.1, seed=3)
     assert "--eps-ramp 0.25" in line  # told though it is the default, which may change
     assert "7 steps of 128 images" in text

@@ -24,10 +24,10 @@ from gammacaps.distributed.rendezvous import agreed_name
 from gammacaps.errors import InputError
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.checkpoint import CHECKPOINT, step_of
-from gammacaps.training.distribution import Sharing, parts_of
 from gammacaps.training.execution import recompute_encoder
 from gammacaps.training.learner import Learner
-from gammacaps.training.start import new_model
+from gammacaps.training.new_model import new_model
+from gammacaps.training.sharing import Sharing, parts_of
 from gammacaps.training.step import Objective, take_step
 from gammacaps.training.train import resume, train
 

@@ -21,7 +21,7 @@ from gammacaps.training.batches import batch_of
 from gammacaps.training.checkpoint import CHECKPOINT, step_of
 from gammacaps.training.learner import Learner
 from gammacaps.training.losses import classification_loss, reconstruction_loss
-from gammacaps.training.start import new_model
+from gammacaps.training.new_model import new_model
 from gammacaps.training.step import take_step
 from gammacaps.training.train import Finished, resume, train
 

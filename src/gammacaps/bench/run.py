@@ -1,6 +1,5 @@
 """A benchmark from end to end: first the gate for all ways, then the times of those that passed it."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,12 +14,13 @@ from torch import Tensor
 from gammacaps.bench import gate
 from gammacaps.bench.config import BenchConfig, TaskName
 from gammacaps.bench.table import append, check_columns, machine
-from gammacaps.bench.tasks import TITLES, Task, task_of
-from gammacaps.bench.ways import Run
+from gammacaps.bench.tasks import TITLES, BenchTask, task_of
+from gammacaps.bench.ways import Call
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.files import check_can_write
 from gammacaps.models import create, has_kernels
+from gammacaps.progress import say
 
 FIXED_BATCH: dict[TaskName, int] = {"training": 128, "many": 64, "matrix": 128}  # on a GPU
 ONLY_GPU: tuple[TaskName, ...] = ("training", "many")
@@ -35,9 +35,9 @@ Result = TypeVar("Result")
 class Timed:
     """A way that passed the gate: its call, its times in ms and the most bytes that it took."""
 
-    task: Task
+    task: BenchTask
     way: str
-    run: Run
+    run: Call
     peak: int | None
     times: list[float] = field(default_factory=list)
 
@@ -76,7 +76,7 @@ class Benchmark:
 
     def say(self, line: str, failure: bool = False) -> None:
         self.failed |= failure
-        print(line, file=sys.stderr, flush=True)
+        say(line)
 
     def tried(self, name: TaskName, way: str, batch: int, work: Callable[[], Result]) -> Result | None:
         """What the work gives; where it can't, a line says so and the rest goes on."""
@@ -90,17 +90,17 @@ class Benchmark:
     def passed(self, name: TaskName, batch: int) -> list[Timed]:
         """The gate: the ways whose answers are right."""
 
-        def prepared() -> tuple[Task, tuple[Tensor, ...]]:
+        def prepared() -> tuple[BenchTask, tuple[Tensor, ...]]:
             task = task_of(name, self.config.preset, self.model, batch, self.gpu)
             return task, task.exact()
 
         if (answer := self.tried(name, "exact", batch, prepared)) is None:
             return []
-        (task, exact), found = answer, []
+        (task, exact), right = answer, []
         plain: list[float] = []  # the errors of plain PyTorch
         for way, make in task.ways.items() if self.gpu else [("eager", task.ways["eager"])]:
 
-            def checked(way: str = way, make: Callable[[], Run] = make) -> tuple[Timed, list[float]]:
+            def checked(way: str = way, make: Callable[[], Call] = make) -> tuple[Timed, list[float]]:
                 (run, outputs), peak = self.with_peak(lambda: first_call(make))
                 return Timed(task, way, run, peak), gate.relative_errors(outputs, exact, task.labels)
 
@@ -109,10 +109,11 @@ class Benchmark:
             timed, errors = made
             plain = errors if way == "eager" else plain
             wrong = gate.objection(task.outputs, errors, plain if task.low and plain else None)
-            right = ", ".join(f"{name} {error:.1e}" for name, error in zip(task.outputs, errors, strict=True))
-            self.say(f"{TITLES[name]} {way} {batch}: {wrong or 'right, errors ' + right}", failure=wrong is not None)
-            found += [timed] if wrong is None else []
-        return found
+            errors_by_name = ", ".join(f"{name} {error:.1e}" for name, error in zip(task.outputs, errors, strict=True))
+            verdict = wrong or f"right, errors {errors_by_name}"
+            self.say(f"{TITLES[name]} {way} {batch}: {verdict}", failure=wrong is not None)
+            right += [timed] if wrong is None else []
+        return right
 
     def timed(self, ways: list[Timed]) -> list[dict[str, Any]]:
         """A row for each way. They take turns, so that a machine that slows down slows all alike."""
@@ -179,7 +180,7 @@ class Benchmark:
         return result, torch.cuda.max_memory_allocated(self.device) - before
 
 
-def first_call(make: Callable[[], Run]) -> tuple[Run, tuple[Tensor, ...]]:
+def first_call(make: Callable[[], Call]) -> tuple[Call, tuple[Tensor, ...]]:
     run = make()
     return run, run()
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gammacaps.bench import ways
 from gammacaps.bench.config import TaskName
-from gammacaps.bench.ways import Run, routed_by
+from gammacaps.bench.ways import Call, routed_by
 from gammacaps.models import GammaCapsNet, create
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import squash
@@ -31,21 +31,21 @@ PROGRESS = 0.75
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchTask:
     """A computation: `ways` to prepare it, and what it must give."""
 
     name: TaskName
     network: str
     batch: int
-    ways: Mapping[str, Callable[[], Run]]
-    exact: Run
+    ways: Mapping[str, Callable[[], Call]]
+    exact: Call
     outputs: tuple[str, ...]
     low: bool = False  # whether the ways compute in bfloat16
     labels: Tensor | None = None  # where the second output is the gradient of a margin
     not_counted: int = 0  # bytes that a way gives back, beside those that it needs
 
 
-def task_of(name: TaskName, preset: str, model: GammaCapsNet, batch: int, low: bool) -> Task:
+def task_of(name: TaskName, preset: str, model: GammaCapsNet, batch: int, low: bool) -> BenchTask:
     """A task for a network whose weights are frozen; `low` for convolutions in bfloat16."""
     torch.manual_seed(0)
     with (device := next(model.parameters()).device):
@@ -62,42 +62,44 @@ def task_of(name: TaskName, preset: str, model: GammaCapsNet, batch: int, low: b
     run = partial(ways.network, images=images, labels=labels, gradient=gradient)
     if name == "matrix":
         matrix = create("matrix", iterations=2).to(device).requires_grad_(False)
-        found = {"eager": partial(run, matrix, low=low), "compiled": partial(run, matrix, low=low, compile=True)}
+        prepare = {"eager": partial(run, matrix, low=low), "compiled": partial(run, matrix, low=low, compile=True)}
         exact = run(copy.deepcopy(matrix).double(), images=images.double())
-        return Task(name, name, batch, found, exact, outputs, low, labels)
-    found = {
+        return BenchTask(name, name, batch, prepare, exact, outputs, low, labels)
+    prepare = {
         "eager": partial(run, plain, low=low),
         "compiled": partial(run, routed_by("formulas", model), low=low, compile=True),
         "engine": partial(ways.network_engine, model, images, labels, gradient=gradient),
     }
     exact = run(copy.deepcopy(plain).double(), images=images.double())
-    return Task(name, preset, batch, found, exact, outputs, low, labels)
+    return BenchTask(name, preset, batch, prepare, exact, outputs, low, labels)
 
 
-def routing_task(preset: str, layer: RoutedCapsules, batch: int) -> Task:
+def routing_task(preset: str, layer: RoutedCapsules, batch: int) -> BenchTask:
     """One layer alone, in float32, its weights frozen."""
     I, J, d, D = layer.weight.shape
     given = squash(torch.randn(batch, I, d)), torch.randn(batch, J, D)
-    found: dict[str, Callable[[], Run]] = {
+    prepare: dict[str, Callable[[], Call]] = {
         "eager": partial(ways.routing, routed_by("torch", layer), *given),
         "compiled": partial(ways.routing, routed_by("formulas", layer), *given, compile=True),
         "engine": partial(ways.routing_engine, layer, *given),
     }
     exact = ways.routing(routed_by("torch", layer).double(), *(tensor.double() for tensor in given))
-    return Task("routing", preset, batch, found, exact, ("upper poses", "pose gradient"))
+    return BenchTask("routing", preset, batch, prepare, exact, ("upper poses", "pose gradient"))
 
 
-def many_task(batch: int, layer: RoutedCapsules) -> Task:
+def many_task(batch: int, layer: RoutedCapsules) -> BenchTask:
     """One layer with all gradients; it is held against float32, as the votes in float64 would take 10 GB."""
     I, J, d, D = layer.weight.shape
     given = squash(torch.randn(batch, I, d)), torch.randn(batch, J, D)
     engine, exact = (ways.routing(routed_by(backend, layer), *given) for backend in ("triton", "torch"))
     outputs = ("upper poses", "pose gradient", "weight gradient", "bias gradient")
     size = sum(p.numel() * p.element_size() for p in layer.parameters())
-    return Task("many", f"I={I} d={d} J={J} D={D}", batch, {"engine": lambda: engine}, exact, outputs, not_counted=size)
+    return BenchTask(
+        "many", f"I={I} d={d} J={J} D={D}", batch, {"engine": lambda: engine}, exact, outputs, not_counted=size
+    )
 
 
-def training_task(preset: str, model: GammaCapsNet, images: Tensor, labels: Tensor) -> Task:
+def training_task(preset: str, model: GammaCapsNet, images: Tensor, labels: Tensor) -> BenchTask:
     """A step as `gammacaps train` takes it; its attack is held against one in float32."""
     config, plain = TrainConfig(batch=len(images)), routed_by("torch", model)
 
@@ -106,5 +108,5 @@ def training_task(preset: str, model: GammaCapsNet, images: Tensor, labels: Tens
             return (attack(config, plain, images, labels, 0, PROGRESS, None) - images,)
 
     step = partial(ways.training_step, config, images=images, labels=labels, progress=PROGRESS)
-    found = {"eager": partial(step, plain, plain=True), "engine": partial(step, model, plain=False)}
-    return Task("training", preset, len(images), found, exact, ("change of the images", "loss"), low=True)
+    prepare = {"eager": partial(step, plain, plain=True), "engine": partial(step, model, plain=False)}
+    return BenchTask("training", preset, len(images), prepare, exact, ("change of the images", "loss"), low=True)

@@ -21,7 +21,7 @@ from gammacaps.training.execution import deterministic
 from gammacaps.training.learner import new_learner
 from gammacaps.training.step import precision, take_step
 
-Run = Callable[[], tuple[Tensor, ...]]
+Call = Callable[[], tuple[Tensor, ...]]
 Network = TypeVar("Network", bound=nn.Module)
 
 
@@ -59,7 +59,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def network(
     model: Model, images: Tensor, labels: Tensor, *, gradient: bool, low: bool = False, compile: bool = False
-) -> Run:
+) -> Call:
     """Scores (B, N) and, where asked for, the margin's gradient of the images (B, C, H, W); weights are frozen."""
     by_parts = compile and (model := copy.deepcopy(model)).compile_routing()
 
@@ -78,7 +78,7 @@ def network(
     return run
 
 
-def routing(layer: nn.Module, poses: Tensor, grad: Tensor, *, compile: bool = False) -> Run:
+def routing(layer: nn.Module, poses: Tensor, grad: Tensor, *, compile: bool = False) -> Call:
     """Upper poses (B, J, D), and the gradients of the lower ones (B, I, d) and of the weights that aren't frozen."""
     up = compiled(lambda leaf: layer(leaf).poses) if compile else lambda leaf: layer(leaf).poses
     learning = [p for p in layer.parameters() if p.requires_grad]
@@ -91,7 +91,7 @@ def routing(layer: nn.Module, poses: Tensor, grad: Tensor, *, compile: bool = Fa
     return run
 
 
-def network_engine(model: GammaCapsNet, images: Tensor, labels: Tensor, *, gradient: bool) -> Run:
+def network_engine(model: GammaCapsNet, images: Tensor, labels: Tensor, *, gradient: bool) -> Call:
     """The fast attack's network, with the margin's gradient or without; the batch is filled up as the attack does."""
     from gammacaps.ops.kernels.capsules import margin_gradient
 
@@ -108,7 +108,7 @@ def network_engine(model: GammaCapsNet, images: Tensor, labels: Tensor, *, gradi
     return replayed(step, attack.x)
 
 
-def routing_engine(layer: RoutedCapsules, poses: Tensor, grad: Tensor) -> Run:
+def routing_engine(layer: RoutedCapsules, poses: Tensor, grad: Tensor) -> Call:
     """The kernels that route by frozen weights."""
     from gammacaps.models.frozen import FrozenLayer
 
@@ -116,21 +116,21 @@ def routing_engine(layer: RoutedCapsules, poses: Tensor, grad: Tensor) -> Run:
     return replayed(lambda: (kernels.forward(poses), kernels.backward(grad)), poses)
 
 
-def replayed(step: Run, x: Tensor) -> Run:
+def replayed(step: Call, x: Tensor) -> Call:
     """A step that reads `x`, captured in a CUDA graph."""
-    found: list[Tensor] = []
-    graph = captured(lambda: found.__setitem__(slice(None), step()), x)
+    outputs: list[Tensor] = []
+    graph = captured(lambda: outputs.__setitem__(slice(None), step()), x)
 
     def run() -> tuple[Tensor, ...]:
         graph.replay()
-        return tuple(found)
+        return tuple(outputs)
 
     return run
 
 
 def training_step(
     config: TrainConfig, model: GammaCapsNet, images: Tensor, labels: Tensor, progress: float, *, plain: bool
-) -> Run:
+) -> Call:
     """A step of training under attack, of a copy of the model: how the images were changed, and the loss."""
     model = copy.deepcopy(model).requires_grad_(True).train()
     learner = new_learner(dataclasses.replace(config, ema=0.0), model, images.device)

@@ -21,7 +21,7 @@ HERE = ("device", "accumulate", "recompute_encoder")  # how a machine trains a r
 
 
 @dataclass(frozen=True)
-class Train:
+class TrainOptions:
     """Train a network into a run's folder, under attack or on clean images."""
 
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -45,7 +45,7 @@ class Train:
         """What --resume changes of the run; refuses options that it can't."""
         lengths = {name: getattr(self.train, name) for name in LENGTHS}
         here = {name: getattr(self.train, name) for name in HERE}
-        allowed = Train(
+        allowed = TrainOptions(
             train=TrainConfig(**lengths, **here),
             resume=self.resume,
             trust=self.trust,
@@ -61,7 +61,7 @@ class Train:
 
 
 @dataclass(frozen=True)
-class Evaluate:
+class EvaluateOptions:
     """Measure runs: accuracy clean and under attack, T and D, and whether to believe it; writes results.json."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
@@ -72,7 +72,7 @@ class Evaluate:
 
 
 @dataclass(frozen=True)
-class Audit:
+class AuditOptions:
     """Say which capsules are gamma-capsules, by the paper's definitions; writes audit.json."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
@@ -83,7 +83,7 @@ class Audit:
 
 
 @dataclass(frozen=True)
-class Explain:
+class ExplainOptions:
     """Write what the capsules mean as files: generated inputs, parse trees, maps, into RUN/explain."""
 
     run: tyro.conf.Positional[Path]
@@ -92,7 +92,7 @@ class Explain:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportOptions:
     """Write one page about a run, report.html, that shows all of it and needs nothing else."""
 
     run: tyro.conf.Positional[Path]
@@ -101,7 +101,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Explore:
+class ExploreOptions:
     """Open a page to play with a network: draw, attack, click its capsules, or set two side by side."""
 
     runs: tyro.conf.Positional[tuple[str, ...]] = ()
@@ -110,7 +110,7 @@ class Explore:
 
 
 @dataclass(frozen=True)
-class Reproduce:
+class ReproduceOptions:
     """Make the paper's tables and figures, its numbers beside ours, and what it leaves out; docs/reproduction.md."""
 
     parts: tyro.conf.Positional[tuple[PaperPart, ...]] = ("all",)
@@ -119,7 +119,7 @@ class Reproduce:
 
 
 @dataclass(frozen=True)
-class Export:
+class ExportOptions:
     """Write a run's network as an .onnx file, or as a .pt2 program of torch.export, for other programs."""
 
     run: tyro.conf.Positional[Path]
@@ -129,7 +129,7 @@ class Export:
 
 
 @dataclass(frozen=True)
-class Data:
+class DataOptions:
     """Say which data sets there are, or look into one (downloading it if need be)."""
 
     name: tyro.conf.Positional[str | None] = None
@@ -148,7 +148,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class DataCheck:
+class DataCheckOptions:
     """Read all of a data set and say what must be mended before training (exit status 1) and what to know."""
 
     name: tyro.conf.Positional[str]
@@ -165,7 +165,7 @@ class DataCheck:
 
 
 @dataclass(frozen=True)
-class Demo:
+class DemoOptions:
     """Train a small network under attack and one without, and show side by side what they are worth."""
 
     out: Path = Path("runs/demo")
@@ -181,7 +181,7 @@ class Demo:
 
 
 @dataclass(frozen=True)
-class Bench:
+class BenchOptions:
     """Time the engine against plain PyTorch, eager and compiled; a way that gives wrong answers is not timed."""
 
     bench: BenchConfig = field(default_factory=BenchConfig)

@@ -11,7 +11,7 @@ from typing import Any
 
 import tyro
 
-from gammacaps.cli.options import Train
+from gammacaps.cli.options import TrainOptions
 from gammacaps.errors import InputError
 from gammacaps.names import shipped_names
 from gammacaps.runs.train_config import TrainConfig, read_config_file
@@ -52,7 +52,7 @@ def options_of(kind: type[Any], verb: str, arguments: list[str]) -> Any:
                 kind,
                 prog=f"gammacaps {verb}",
                 args=arguments,
-                default=Train(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
+                default=TrainOptions(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
                 config=(tyro.conf.OmitArgPrefixes,),
             )
     except BrokenPipeError:  # of help
@@ -61,7 +61,7 @@ def options_of(kind: type[Any], verb: str, arguments: list[str]) -> Any:
         if not end.code:  # help
             raise
         raise InputError(sentence(printed.getvalue(), verb)) from None
-    return with_given(options, arguments) if isinstance(options, Train) else options
+    return with_given(options, arguments) if isinstance(options, TrainOptions) else options
 
 
 def sentence(box: str, verb: str) -> str:
@@ -80,7 +80,7 @@ def sentence(box: str, verb: str) -> str:
     return f"{words[:1].upper()}{words[1:]}{guess}; see gammacaps {verb} --help."
 
 
-def with_given(options: Train, arguments: list[str]) -> Train:
+def with_given(options: TrainOptions, arguments: list[str]) -> TrainOptions:
     """With the names of the options that were given."""
     flags = [argument.partition("=")[0] for argument in arguments if argument.startswith("--")]
     words = {flag.replace("-", "_").removeprefix("__") for flag in flags}

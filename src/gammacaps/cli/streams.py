@@ -29,7 +29,7 @@ def open_streams() -> None:
 
 
 def show(words: str) -> None:
-    """Prints what was found."""
+    """Prints what a verb has to say."""
     with printed():
         print(words)
 

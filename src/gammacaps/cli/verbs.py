@@ -7,25 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from gammacaps.cli.options import (
-    Audit,
-    Bench,
-    Data,
-    DataCheck,
-    Demo,
-    Evaluate,
-    Explain,
-    Explore,
-    Export,
-    Report,
-    Reproduce,
-    Train,
+    AuditOptions,
+    BenchOptions,
+    DataCheckOptions,
+    DataOptions,
+    DemoOptions,
+    EvaluateOptions,
+    ExplainOptions,
+    ExploreOptions,
+    ExportOptions,
+    ReportOptions,
+    ReproduceOptions,
+    TrainOptions,
 )
 from gammacaps.cli.streams import show
 from gammacaps.distributed.launch import launch
 from gammacaps.errors import InputError
 
 
-def train(options: Train) -> None:
+def train(options: TrainOptions) -> None:
     from gammacaps.runs.run import refuse_import
     from gammacaps.training import train as training
 
@@ -46,7 +46,7 @@ def train(options: Train) -> None:
     show(json.dumps({"run": str(run)}) if options.json else saved)
 
 
-def evaluate(options: Evaluate) -> None:
+def evaluate(options: EvaluateOptions) -> None:
     from gammacaps.distributed.processes import joined
     from gammacaps.evaluation.several import SWEEP, evaluate_runs
     from gammacaps.evaluation.table import table
@@ -65,7 +65,7 @@ def evaluate(options: Evaluate) -> None:
         show(f"The curve of accuracy over eps: {folders[0] / SWEEP}")
 
 
-def audit(options: Audit) -> None:
+def audit(options: AuditOptions) -> None:
     from gammacaps.audit.several import audit_runs
     from gammacaps.audit.table import compare, table
     from gammacaps.runs.run import AUDIT
@@ -81,7 +81,7 @@ def audit(options: Audit) -> None:
         show(f"\n{compare(results)}")
 
 
-def explain(options: Explain) -> None:
+def explain(options: ExplainOptions) -> None:
     from gammacaps.report.run import explain_run
     from gammacaps.runs.folders import run_folders
 
@@ -89,7 +89,7 @@ def explain(options: Explain) -> None:
     show(f"Pictures and figures: {explain_run(run, options.report)}")
 
 
-def report(options: Report) -> None:
+def report(options: ReportOptions) -> None:
     from gammacaps.report.run import report_run
     from gammacaps.runs.folders import run_folders
 
@@ -97,26 +97,26 @@ def report(options: Report) -> None:
     show(f"Open in a browser: {report_run(run, options.report)}")
 
 
-def explore(options: Explore) -> None:
+def explore(options: ExploreOptions) -> None:
     from gammacaps.explorer.run import explore
 
     explore(options.runs, options.explore)
 
 
-def reproduce(options: Reproduce) -> None:
+def reproduce(options: ReproduceOptions) -> None:
     from gammacaps.paper.run import reproduce
 
     reproduce(options.parts or ("all",), options.reproduce)
 
 
-def export(options: Export) -> None:
+def export(options: ExportOptions) -> None:
     from gammacaps.models import export, load
 
     export(load(options.run), options.out)
     show(f"Images to scores, for any batch: {options.out}")
 
 
-def data(options: Data) -> None:
+def data(options: DataOptions) -> None:
     from gammacaps.data.summary import overview, summarize_set
 
     if options.store is not None:
@@ -126,7 +126,7 @@ def data(options: Data) -> None:
     show(json.dumps(facts) if options.json else words)
 
 
-def store_data(options: Data, folder: Path) -> None:
+def store_data(options: DataOptions, folder: Path) -> None:
     from gammacaps.data.write_npy_folder import store_set
 
     if options.name is None:
@@ -139,7 +139,7 @@ def store_data(options: Data, folder: Path) -> None:
         show(f"Train on them with: gammacaps train --data {folder}")
 
 
-def data_check(options: DataCheck) -> None:
+def data_check(options: DataCheckOptions) -> None:
     from gammacaps.data.inspection import inspect_set
     from gammacaps.data.summary import summarize_inspection
 
@@ -150,13 +150,13 @@ def data_check(options: DataCheck) -> None:
         sys.exit(1)
 
 
-def demo(options: Demo) -> None:
+def demo(options: DemoOptions) -> None:
     from gammacaps.demo import run_demo
 
     run_demo(options.out, minutes=options.minutes, seed=options.seed)
 
 
-def bench(options: Bench) -> None:
+def bench(options: BenchOptions) -> None:
     from gammacaps.bench.run import run_bench
     from gammacaps.bench.table import table
 
@@ -178,18 +178,18 @@ def one_or_all(results: Sequence[dict[str, Any]]) -> Any:
 
 
 VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
-    "train": (Train, train),
-    "evaluate": (Evaluate, evaluate),
-    "audit": (Audit, audit),
-    "explain": (Explain, explain),
-    "report": (Report, report),
-    "explore": (Explore, explore),
-    "reproduce": (Reproduce, reproduce),
-    "export": (Export, export),
-    "data": (Data, data),
-    "data check": (DataCheck, data_check),
-    "demo": (Demo, demo),
-    "bench": (Bench, bench),
+    "train": (TrainOptions, train),
+    "evaluate": (EvaluateOptions, evaluate),
+    "audit": (AuditOptions, audit),
+    "explain": (ExplainOptions, explain),
+    "report": (ReportOptions, report),
+    "explore": (ExploreOptions, explore),
+    "reproduce": (ReproduceOptions, reproduce),
+    "export": (ExportOptions, export),
+    "data": (DataOptions, data),
+    "data check": (DataCheckOptions, data_check),
+    "demo": (DemoOptions, demo),
+    "bench": (BenchOptions, bench),
 }
 
 TOGETHER = ("train", "evaluate")  # what several processes that torchrun starts can do as one

@@ -18,15 +18,15 @@ class Launch:
 
 def launch() -> Launch:
     """The launch that this process belongs to."""
-    told = os.environ
-    if "TORCHELASTIC_RUN_ID" not in told:  # other launchers may set RANK for purposes of their own
+    environment = os.environ
+    if "TORCHELASTIC_RUN_ID" not in environment:  # other launchers may set RANK for purposes of their own
         return Launch()
     return Launch(
-        rank=int(told["RANK"]),
-        count=int(told["WORLD_SIZE"]),
-        place=int(told["LOCAL_RANK"]),
-        beside=int(told["LOCAL_WORLD_SIZE"]),
-        name=_name(told["TORCHELASTIC_RUN_ID"], told.get("TORCHELASTIC_ERROR_FILE", "")),
+        rank=int(environment["RANK"]),
+        count=int(environment["WORLD_SIZE"]),
+        place=int(environment["LOCAL_RANK"]),
+        beside=int(environment["LOCAL_WORLD_SIZE"]),
+        name=_name(environment["TORCHELASTIC_RUN_ID"], environment.get("TORCHELASTIC_ERROR_FILE", "")),
     )
 
 

@@ -83,9 +83,9 @@ class Processes:
         return self.count == 1 or all(other == value for other in self._gathered(value))
 
     def _gathered(self, value: T) -> list[T]:
-        found: list[Any] = [None] * self.count
-        dist.all_gather_object(found, value)
-        return found
+        gathered: list[Any] = [None] * self.count
+        dist.all_gather_object(gathered, value)
+        return gathered
 
 
 ALONE = Processes()

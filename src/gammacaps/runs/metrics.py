@@ -44,7 +44,7 @@ def _whole_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
         return []
     except OSError as error:
         raise InputError(f"{path} can't be read ({error.strerror}): check what is there.") from None
-    found = []
+    whole = []
     for line in lines:
         try:
             text = line.decode()
@@ -52,8 +52,8 @@ def _whole_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
         except (ValueError, RecursionError):
             continue
         if _is_row(row):
-            found.append((text, row))
-    return found
+            whole.append((text, row))
+    return whole
 
 
 def _is_row(row: Any) -> bool:

@@ -35,7 +35,7 @@ def write_checkpoint(folder: Path, learner: Learner) -> None:
 
 
 @dataclass(frozen=True)
-class Stored:
+class Checkpoint:
     """A checkpoint as it was read."""
 
     path: Path
@@ -54,7 +54,7 @@ def check_can_go_on(folder: Path) -> None:
         )
 
 
-def read_checkpoint(folder: Path) -> Stored | None:
+def read_checkpoint(folder: Path) -> Checkpoint | None:
     """A run's checkpoint; None where there is none yet."""
     path = folder / CHECKPOINT
     if not path.exists():
@@ -73,10 +73,10 @@ def read_checkpoint(folder: Path) -> Stored | None:
         if part not in parts or not tensor.is_floating_point() or not torch.isfinite(tensor).all():
             raise _broken(path, f"{key:.60} is not finite, or nothing that a checkpoint has")
         parts[part][name] = tensor
-    return Stored(path, state.step, state.seconds, parts)
+    return Checkpoint(path, state.step, state.seconds, parts)
 
 
-def put_back(stored: Stored, learner: Learner) -> None:
+def put_back(stored: Checkpoint, learner: Learner) -> None:
     """Puts a checkpoint's state into a learner, or says what does not fit."""
     parts, path = stored.parts, stored.path
     fit_weights(learner.model, parts["model"], path)
@@ -104,7 +104,7 @@ def step_of(folder: Path) -> int:
 
 
 @dataclass(frozen=True)
-class State:
+class Header:
     """What stands in the file's header beside the tensors."""
 
     step: int
@@ -116,24 +116,24 @@ class State:
             raise Misfit(f"it stands at step {self.step} after {self.seconds} seconds")
 
 
-def _state(file: Any) -> State:
+def _state(file: Any) -> Header:
     """A ValueError where there is none."""
     try:
-        return read_as(State, json.loads((file.metadata() or {}).get("state", "")))
+        return read_as(Header, json.loads((file.metadata() or {}).get("state", "")))
     except RecursionError:
         raise ValueError("its header is no table") from None
 
 
 def _hash(tensors: dict[str, Tensor], state: dict[str, Any]) -> str:
     names = sorted(tensors)
-    told = json.dumps([names, state["step"], float(state["seconds"])])
-    return hashlib.sha256(f"{told}{fingerprint(*(tensors[name] for name in names))}".encode()).hexdigest()
+    header = json.dumps([names, state["step"], float(state["seconds"])])
+    return hashlib.sha256(f"{header}{fingerprint(*(tensors[name] for name in names))}".encode()).hexdigest()
 
 
-def _moments(stored: Stored, learner: Learner) -> dict[nn.Parameter, dict[str, Tensor]]:
+def _moments(stored: Checkpoint, learner: Learner) -> dict[nn.Parameter, dict[str, Tensor]]:
     """Adam's state by weight: of each weight all of it, or nothing where it has never had a gradient."""
     left = dict(stored.parts["adam"])
-    found: dict[nn.Parameter, dict[str, Tensor]] = {}
+    moments: dict[nn.Parameter, dict[str, Tensor]] = {}
     for name, parameter in learner.model.named_parameters():
         own = {moment: left.pop(f"{moment}.{name}", None) for moment in ("step", "exp_avg", "exp_avg_sq")}
         there = {moment: tensor for moment, tensor in own.items() if tensor is not None}
@@ -144,10 +144,10 @@ def _moments(stored: Stored, learner: Learner) -> dict[nn.Parameter, dict[str, T
             raise InputError(
                 f"The checkpoint {stored.path} does not fit its config.json (Adam's state of {name}): restore either."
             )
-        found[parameter] = there
-    if left or not found:
+        moments[parameter] = there
+    if left or not moments:
         raise InputError(f"The checkpoint {stored.path} does not fit its config.json: restore either of them.")
-    return found
+    return moments
 
 
 def _broken(path: Path, reason: str) -> InputError:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from torch import Tensor
 
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training.distribution import Sharing
 from gammacaps.training.learner import Learner
 from gammacaps.training.schedule import Length
+from gammacaps.training.sharing import Sharing
 from gammacaps.training.signals import StopRequests
 from gammacaps.training.step import take_step
 from gammacaps.training.watch import TakenStep, Watcher

@@ -10,10 +10,10 @@ from gammacaps.attacks import pgd
 from gammacaps.attacks.losses import AttackLoss
 from gammacaps.models import Model, has_capsules
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training.distribution import Sharing
 from gammacaps.training.learner import Learner
 from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
 from gammacaps.training.schedule import learning_rate, radius
+from gammacaps.training.sharing import Sharing
 
 
 def take_step(
@@ -33,20 +33,20 @@ def take_step(
     for group in learner.optimizer.param_groups:
         group["lr"] = learning_rate(config, learner.step, progress)
     learner.optimizer.zero_grad(set_to_none=True)
-    found, attacked = [], []
+    parts, attacked = [], []
     for part in sharing.parts:
         with sharing.quiet(part):
             given, starts = (images[part.given], labels[part.given]), noise[part.in_batch]
             values, moved = sharing.objective(*given, starts, learner.step, progress)
             sharing.backward(values["loss"], part)
-        found.append(values)
+        parts.append(values)
         attacked.append(moved)
     learner.optimizer.step()
     # Early on the mean must forget the initial weights sooner than its decay says.
     decay = min(config.ema, (1 + learner.step) / (10 + learner.step))
     for key, value in learner.model.state_dict().items() if learner.average else ():
         learner.average[key].lerp_(value, 1 - decay)
-    losses = sharing.added(found)
+    losses = sharing.added(parts)
     return losses, losses.pop("accuracy"), attacked[0] if len(attacked) == 1 else torch.cat(attacked)
 
 

@@ -23,14 +23,15 @@ from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.batches import batches
 from gammacaps.training.board import Board, board_writer
 from gammacaps.training.checkpoint import check_can_go_on, put_back, read_checkpoint
-from gammacaps.training.distribution import Sharing, parts_of
+from gammacaps.training.data import check_same_data, describe, training_data
 from gammacaps.training.execution import deterministic, recompute_encoder
 from gammacaps.training.held_folder import HeldFolder
 from gammacaps.training.learner import Learner, new_learner
 from gammacaps.training.loop import take_steps
+from gammacaps.training.new_model import new_model
 from gammacaps.training.schedule import Length
+from gammacaps.training.sharing import Sharing, parts_of
 from gammacaps.training.signals import StopRequests, noted_signals
-from gammacaps.training.start import check_same_data, describe, new_model, training_data
 from gammacaps.training.step import Objective
 from gammacaps.training.watch import Checkpoints, Log, RefuseNaN, Shown, StopWhenAsked, Watcher
 

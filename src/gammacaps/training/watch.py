@@ -21,10 +21,10 @@ from gammacaps.progress import Progress, time_left
 from gammacaps.runs.metrics import add_metrics
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.checkpoint import CHECKPOINT, write_checkpoint
-from gammacaps.training.distribution import Sharing
 from gammacaps.training.held_folder import HeldFolder
 from gammacaps.training.learner import Learner
 from gammacaps.training.schedule import Length, learning_rate, radius
+from gammacaps.training.sharing import Sharing
 from gammacaps.training.signals import Interrupted, StopRequests
 
 

@@ -5,7 +5,7 @@ import torch
 from gammacaps import create
 from gammacaps.data import DataSet
 from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training.start import new_model, spread, standardize_first
+from gammacaps.training.new_model import new_model, spread, standardize_first
 
 
 def pale(count=300):

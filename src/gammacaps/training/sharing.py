@@ -17,7 +17,7 @@ from gammacaps.errors import InputError
 
 
 @dataclass(frozen=True)
-class Part:
+class BatchPart:
     """Some images of a batch: where they stand in the batch, and among those that this process was given."""
 
     in_batch: slice
@@ -26,7 +26,7 @@ class Part:
     last: bool  # the gradients of all processes are added up after it
 
 
-def parts_of(size: int, processes: Processes, accumulate: int) -> list[Part]:
+def parts_of(size: int, processes: Processes, accumulate: int) -> list[BatchPart]:
     """This process's parts of a batch; those of all processes together are the batch, each image once."""
     count = processes.count * accumulate
     if count > size:
@@ -37,7 +37,7 @@ def parts_of(size: int, processes: Processes, accumulate: int) -> list[Part]:
     first = processes.rank * accumulate
     bounds = [size * k // count for k in range(first, first + accumulate + 1)]
     return [
-        Part(slice(a, b), slice(a - bounds[0], b - bounds[0]), (b - a) / size, b == bounds[-1])
+        BatchPart(slice(a, b), slice(a - bounds[0], b - bounds[0]), (b - a) / size, b == bounds[-1])
         for a, b in itertools.pairwise(bounds)
     ]
 
@@ -63,26 +63,26 @@ class Sharing:
         if processes.count > 1:
             self.objective = DistributedDataParallel(objective, find_unused_parameters=not all_learn)
 
-    def backward(self, loss: Tensor, part: Part) -> None:
+    def backward(self, loss: Tensor, part: BatchPart) -> None:
         """Adds the gradient of a part's loss; after the last part it is that of the whole batch, in every process."""
         # DistributedDataParallel takes the mean over the processes, where a sum is wanted.
         weight = part.weight * self.processes.count
         (loss if weight == 1 else weight * loss).backward()
 
-    def quiet(self, part: Part) -> contextlib.AbstractContextManager[None]:
+    def quiet(self, part: BatchPart) -> contextlib.AbstractContextManager[None]:
         """In it, a part before the last keeps its gradients to this process."""
         if isinstance(self.objective, DistributedDataParallel) and not part.last:
             return self.objective.no_sync()
         return contextlib.nullcontext()
 
-    def added(self, found: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    def added(self, parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
         """The parts' mean values to this process's share of the batch's."""
         shares = [part.weight for part in self.parts]
         if shares == [1.0]:
-            return {name: value.detach() for name, value in found[0].items()}
+            return {name: value.detach() for name, value in parts[0].items()}
         return {
-            name: torch.stack([w * each[name].detach() for w, each in zip(shares, found, strict=True)]).sum(0)
-            for name in found[0]
+            name: torch.stack([w * each[name].detach() for w, each in zip(shares, parts, strict=True)]).sum(0)
+            for name in parts[0]
         }
 
     def merged(self, losses: dict[str, Tensor], accuracy: Tensor) -> tuple[dict[str, Tensor], Tensor]:
