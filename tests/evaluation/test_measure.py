@@ -9,14 +9,16 @@ import pytest
 import torch
 
 import gammacaps
+from gammacaps.attacks import attack_names, suites
+from gammacaps.attacks.attack import Victim
 from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.evaluation import measure as measuring
-from gammacaps.evaluation.config import ATTACKS, SUITES, EvaluateConfig
+from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.measure import Measured, rows, worst
 from gammacaps.evaluation.robustness import robustness
 from gammacaps.evaluation.run import radii
-from gammacaps.evaluation.specs import Kind, Spec, specs_for
+from gammacaps.evaluation.specs import Spec, specs_for
 from gammacaps.evaluation.store import Store, identity
 from gammacaps.evaluation.table import shown, title
 from gammacaps.models.stored import write_config
@@ -170,17 +172,20 @@ def test_a_broken_store_is_one_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Kind(2, capsules=True, other="net"), ["pgd-dlr was left out: its loss needs 3", "apgd-t was left out"]),
-        (Kind(3, capsules=True, other="net"), ["apgd-t was left out: its loss needs 4 classes and the network has 3"]),
-        (Kind(5, capsules=False, other="net"), ["vote was left out: the network has no capsules"]),
-        (Kind(100, capsules=True, other="net"), []),
-        (Kind(10, capsules=True), ["transfer was left out: there is no other network"]),
+        (Victim(2, capsules=True, other="net"), ["pgd-dlr was left out: its loss needs 3", "apgd-t was left out"]),
+        (
+            Victim(3, capsules=True, other="net"),
+            ["apgd-t was left out: its loss needs 4 classes and the network has 3"],
+        ),
+        (Victim(5, capsules=False, other="net"), ["vote was left out: the network has no capsules"]),
+        (Victim(100, capsules=True, other="net"), []),
+        (Victim(10, capsules=True), ["transfer was left out: there is no other network"]),
     ],
 )
 def test_what_can_t_run_is_said_and_the_rest_goes_on(kind, words):
     pytest.importorskip("pyautoattack")
     specs, skipped = specs_for(kind, EvaluateConfig(attacks=("strong",)), 0.1)
-    assert len(specs) + len(skipped) == len(ATTACKS)
+    assert len(specs) + len(skipped) == len(attack_names())
     assert len(skipped) == len(words)
     for sentence, start in zip(skipped, words, strict=True):
         assert start in sentence
@@ -205,9 +210,9 @@ def test_networks_of_few_and_many_classes_are_evaluated(classes, left_out):
 
 
 def test_suites_name_known_attacks_in_order_and_grey_joins_from_one_half_on():
-    for names in SUITES.values():
-        assert [name for name in ATTACKS if name in names] == list(names)
-    config, kind = EvaluateConfig(attacks=("paper", "noise")), Kind(10, capsules=True)
+    for names in suites().values():
+        assert [name for name in attack_names() if name in names] == list(names)
+    config, kind = EvaluateConfig(attacks=("paper", "noise")), Victim(10, capsules=True)
     assert config.named_attacks() == ("noise", "fgsm", "pgd")
     assert [s.attack for s in specs_for(kind, config, 0.5)[0]] == ["noise", "fgsm", "pgd"]
     standard = EvaluateConfig(attacks=("standard",))

@@ -111,6 +111,8 @@ def fast_attack(model: Any, images: Tensor, loss: str | AttackLoss, norm: str, s
     """The fast attack for these images, or None where it can't run; the reason is said once if it could be mended."""
     if not (isinstance(model, GammaCapsNet) and images.is_cuda and norm == "linf" and images.dtype == torch.float32):
         return None
+    if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):
+        return None  # the kernels would pass them by, and with them what switches capsules off
     if plain_wanted() or model.config.encoder != "convolution":  # the only encoder with kernels of its own
         return None
     if model.config.scale_over == "batch" or tuple(images.shape[1:]) != model.config.image_shape:

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.attacks.table import attack_named
 from gammacaps.data import StoredImages
 from gammacaps.evaluation.interval import share
-from gammacaps.evaluation.specs import AUTO, Spec, attacked_images
+from gammacaps.evaluation.specs import Spec, attacked_images
 from gammacaps.evaluation.store import Store
 from gammacaps.processes import ALONE, Processes
 
@@ -133,12 +134,11 @@ def worst(found: list[Measured], correct: Tensor) -> list[dict[str, Any]]:
         done = torch.stack([one.done for one in here]).all(0)
         broken = torch.stack([one.broken for one in here])  # attacks M
         times = broken.sum(0)
-        # AutoAttack's parts see only what the ones before them left: they share one entry.
+        # The parts of an attack such as AutoAttack see only what the ones before them left: they share one entry.
         won: dict[str, dict[str, int]] = {}
         for one, by in zip(here, broken, strict=True):
-            entry = won.setdefault(
-                "autoattack" if one.spec.attack in AUTO else one.spec.attack, {"broke": 0, "alone": 0}
-            )
+            whole = attack_named(one.spec.attack).part_of
+            entry = won.setdefault(one.spec.attack if whole is None else whole.name, {"broke": 0, "alone": 0})
             entry["broke"] += int(by[done].sum())
             entry["alone"] += int((by & (times == 1))[done].sum())
         stood = correct & ~broken.any(0)

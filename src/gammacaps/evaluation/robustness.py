@@ -7,13 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gammacaps.attacks.attack import Victim
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import StoredImages
 from gammacaps.evaluation.checks import all_checks, verdict
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.interval import share
 from gammacaps.evaluation.measure import Report, Task, measure, rows, worst
-from gammacaps.evaluation.specs import Kind, Spec, specs_for, sweep_specs
+from gammacaps.evaluation.specs import Spec, specs_for, sweep_specs
 from gammacaps.evaluation.store import Store, identity
 from gammacaps.models import GammaCapsNet, MatrixCapsNet
 from gammacaps.processes import ALONE, Processes
@@ -51,11 +52,11 @@ def robustness(
     deadline = float("inf") if config.minutes is None else started + 60 * config.minutes
     task = Task(model, images, labels, places, correct, config.batch, store or Store(), other, deadline, processes)
     capsules = isinstance(model, GammaCapsNet | MatrixCapsNet)
-    kind = Kind(scores.shape[1], capsules, None if other is None else identity(other))
+    victim = Victim(scores.shape[1], capsules, None if other is None else identity(other))
     specs: list[Spec] = []
     skipped: list[str] = []
     for eps in dict.fromkeys(PAPER_EPS if config.eps is None else config.eps):
-        chosen, left_out = specs_for(kind, config, eps)
+        chosen, left_out = specs_for(victim, config, eps)
         specs += chosen
         skipped += [words for words in left_out if words not in skipped]
     found = measure(task, specs, report)

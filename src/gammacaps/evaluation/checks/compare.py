@@ -1,35 +1,36 @@
 """Checks that compare what attacks found: a weaker attack that finds what a stronger one missed tells of masking."""
 
-from collections.abc import Collection
+from collections.abc import Callable
 from itertools import pairwise
 
 import torch
 
+from gammacaps.attacks.attack import Attack
+from gammacaps.attacks.table import attack_named, parts_of
 from gammacaps.evaluation.checks.check import Check, missed, percent
 from gammacaps.evaluation.measure import Measured
-from gammacaps.evaluation.specs import BLACK_BOX, WHITE_BOX
 
-PGD = ("pgd", "pgd-margin", "pgd-ce", "pgd-dlr", "apgd-ce", "apgd-t")
+Kind = Callable[[Attack], bool]  # the attacks that a check is about
 
 
 def compare(found: list[Measured], curve: list[Measured]) -> list[Check]:
     """All checks on the attacks of one evaluation."""
     checks = [
-        _beats("fgsm-beats-pgd", found, ("fgsm",), PGD, "one step (FGSM)", "many steps (PGD)"),
-        _beats("noise-beats-gradient", found, ("noise",), WHITE_BOX, "random noise", "gradients"),
+        _beats("fgsm-beats-pgd", found, one_step, many_steps, "one step (FGSM)", "many steps (PGD)"),
+        _beats("noise-beats-gradient", found, by_chance, white_box, "random noise", "gradients"),
         _beats(
             "black-box-beats-white-box",
             found,
-            [name for name in BLACK_BOX if name not in ("noise", "grey")],
-            WHITE_BOX,
+            black_box,
+            white_box,
             "attacks that see scores alone or another network",
             "attacks that see the gradient",
         ),
         _beats(
             "surrogate-beats-white-box",
             found,
-            ("vote",),
-            WHITE_BOX,
+            on_votes,
+            white_box,
             "the network with its routing replaced by the mean of the votes",
             "the network's own gradient",
         ),
@@ -40,19 +41,55 @@ def compare(found: list[Measured], curve: list[Measured]) -> list[Check]:
     return [check for check in checks if check is not None]
 
 
+def one_step(attack: Attack) -> bool:
+    return attack.climbs == "one step"
+
+
+def many_steps(attack: Attack) -> bool:
+    return attack.climbs == "many steps"
+
+
+def white_box(attack: Attack) -> bool:
+    """Whether it uses the gradient of the network itself."""
+    return attack.sees == "gradients"
+
+
+def black_box(attack: Attack) -> bool:
+    """Whether it sees the network from outside alone, and is more than chance."""
+    return attack.sees in ("scores", "another network")
+
+
+def by_chance(attack: Attack) -> bool:
+    return attack.sees == "chance"
+
+
+def on_votes(attack: Attack) -> bool:
+    return attack.sees == "votes"
+
+
+def must_grow(attack: Attack) -> bool:
+    """Whether an attack that breaks an image at one radius must break it at a larger one.
+
+    Not FGSM, whose single step may overshoot, nor attacks on a surrogate, which climb another network, nor
+    AutoAttack's parts after the first, which see only what others left.
+    """
+    later = attack.part_of is not None and parts_of(attack.part_of)[0] != attack.name
+    return not later and not one_step(attack) and attack.sees not in ("votes", "another network", "nothing")
+
+
 def _beats(
     name: str,
     found: list[Measured],
-    weak: Collection[str],
-    strong: Collection[str],
+    weak: Kind,
+    strong: Kind,
     weak_words: str,
     strong_words: str,
 ) -> Check | None:
     """Images that stand under every strong attack but fall to a weak one, at the radius where they are most."""
     most, where, compared = -1, 0.0, 0
     for eps in {one.spec.eps for one in found}:
-        weaker = [m for m in found if m.spec.eps == eps and m.spec.attack in weak]
-        stronger = [m for m in found if m.spec.eps == eps and m.spec.attack in strong]
+        weaker = [m for m in found if m.spec.eps == eps and weak(attack_named(m.spec.attack))]
+        stronger = [m for m in found if m.spec.eps == eps and strong(attack_named(m.spec.attack))]
         if not weaker or not stronger:
             continue
         # AutoAttack's square attack sees only what its parts before it left, so it counts as it is.
@@ -71,14 +108,9 @@ def _beats(
 
 
 def _falls(found: list[Measured]) -> Check | None:
-    """What a small ball holds, a larger one holds too: no image may fall near and stand far, and some must fall more.
-
-    Left out are FGSM, whose single step may overshoot, attacks on a surrogate, which climb another network, and
-    AutoAttack's parts after the first, which see only what others left.
-    """
+    """What a small ball holds, a larger one holds too: no image may fall near and stand far; some must fall more."""
     pairs = []
-    left_out = {"fgsm", "vote", "transfer", "grey", "auto-square", "apgd-t", "fab-t"}
-    for attack in {m.spec.attack for m in found} - left_out:
+    for attack in dict.fromkeys(m.spec.attack for m in found if must_grow(attack_named(m.spec.attack))):
         curve = sorted((m for m in found if m.spec.attack == attack and m.spec.eps > 0), key=lambda m: m.spec.eps)
         for near, far in pairwise(curve):
             both = near.done & far.done
@@ -94,7 +126,7 @@ def _falls(found: list[Measured]) -> Check | None:
         words = f"Under {attack} {back} of {images} images that fall at eps {near_eps:g} stand at {far_eps:g}"
         return Check("falls-with-eps", verdict, back / images, f"{words}: that attack fails at the larger radius.")
     # Noise may be harmless at any radius, and what never fell at all is judged by the bound at 0.5.
-    stuck = [p for p in pairs if p[5] and p[2] != "noise" and p[4] >= 2 * p[3]]
+    stuck = [p for p in pairs if p[5] and not by_chance(attack_named(p[2])) and p[4] >= 2 * p[3]]
     if stuck:
         _, _, attack, near_eps, far_eps, _ = stuck[0]
         words = f"Under {attack} accuracy is the same at eps {near_eps:g} and {far_eps:g}"
@@ -111,7 +143,7 @@ def _reach(found: list[Measured]) -> Check | None:
     share, spec = min(reaches, key=lambda pair: pair[0])
     if share >= 1 - 1e-9:
         return Check("steps-reach-eps", "pass", share, "The steps of every attack can cross its ball.")
-    crossed = any(r >= 1 - 1e-9 and s.eps == spec.eps and s.attack != "fgsm" for r, s in reaches)
+    crossed = any(r >= 1 - 1e-9 and s.eps == spec.eps and not one_step(attack_named(s.attack)) for r, s in reaches)
     words = f"{spec.steps} steps of {spec.step:g} reach {share * spec.eps:g}, less than eps {spec.eps:g}"
     if crossed:
         return Check("steps-reach-eps", "warn", share, f"{words}: read {spec.attack} there beside the worst case.")

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gammacaps.evaluation.config import ATTACKS, EvaluateConfig
+from gammacaps.attacks.table import attack_names
+from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.parts.cells import Found, heading, missing, on_loss, percent, table
 from gammacaps.paper.parts.confusion import right
@@ -79,7 +80,9 @@ def _suite(records: list[Record]) -> str:
             stood = any(row["correct"] for row in record.figures["worst"])
             told = f"`{record.name}`{'' if stood else ' (no image of which stood anyway)'}"
             without.setdefault(", ".join(names), []).append(told)
-    words = f"The suite, as `gammacaps evaluate` names them: {', '.join(name for name in ATTACKS if name in asked)}"
+    words = (
+        f"The suite, as `gammacaps evaluate` names them: {', '.join(name for name in attack_names() if name in asked)}"
+    )
     if any("grey" in row["attacks"] for record in records for row in record.figures["worst"]):
         words += ", and at eps 0.5 the grey image that every image can become"
     return f"{words}." + "".join(f" Without {names}: {', '.join(runs)}." for names, runs in without.items())
@@ -90,7 +93,7 @@ def lacking(record: Record, beside: Iterable[Record]) -> list[str]:
     rows = record.figures["worst"]
     others = {name for other in beside for name in _asked(other)}
     own = set.intersection(*(record.suite(row["eps"]) for row in rows)) if rows else others
-    return [name for name in ATTACKS if name in others - own]
+    return [name for name in attack_names() if name in others - own]
 
 
 def _asked(record: Record) -> set[str]:
