@@ -17,7 +17,7 @@ from gammacaps.evaluation.specs import Spec, attacked_images
 from gammacaps.evaluation.store import Store
 from gammacaps.processes import ALONE, Processes
 
-Report = Callable[[str, int, int], None]  # what is being done, images done, images in all
+Progress = Callable[[str, int, int], None]  # what is being done, images done, images in all
 
 
 class OutOfTime(Exception):
@@ -52,7 +52,7 @@ class Task:
     processes: Processes = ALONE
 
 
-def measure(task: Task, specs: list[Spec], report: Report) -> list[Measured]:
+def measure(task: Task, specs: list[Spec], progress: Progress) -> list[Measured]:
     """Runs the attacks, those at one radius in their order; each is given what the ones before it left."""
     found: list[Measured] = []
     out_of_time = False
@@ -63,7 +63,7 @@ def measure(task: Task, specs: list[Spec], report: Report) -> list[Measured]:
                 skip |= before.broken
         try:
             if not out_of_time:
-                _run(task, spec, task.correct & ~skip, report)
+                _run(task, spec, task.correct & ~skip, progress)
         except OutOfTime:
             out_of_time = True
         predicted = task.store.predicted(spec, task.places)
@@ -78,7 +78,7 @@ def measure(task: Task, specs: list[Spec], report: Report) -> list[Measured]:
     return found
 
 
-def _run(task: Task, spec: Spec, wanted: Tensor, report: Report) -> None:
+def _run(task: Task, spec: Spec, wanted: Tensor, progress: Progress) -> None:
     """Attacks the wanted images that the store does not know yet, and stores each batch.
 
     Of several processes each attacks whole batches, as one alone would: so they come to the very same result. What
@@ -91,13 +91,13 @@ def _run(task: Task, spec: Spec, wanted: Tensor, report: Report) -> None:
     for first in range(0, len(batches), task.processes.count):
         if task.processes.most(float(time.monotonic() > task.deadline))[0]:
             raise OutOfTime
-        report(f"{spec.attack} eps {spec.eps:g}", done, total)
+        progress(f"{spec.attack} eps {spec.eps:g}", done, total)
         together = batches[first : first + task.processes.count]
         found = task.processes.map(functools.partial(_attack, task, spec), together)
         for index, (predicted, outside, seconds) in zip(together, found, strict=True):
             task.store.add(spec, task.places[index], predicted, outside, seconds)
             done += len(index)
-        report(f"{spec.attack} eps {spec.eps:g}", done, total)
+        progress(f"{spec.attack} eps {spec.eps:g}", done, total)
 
 
 def _attack(task: Task, spec: Spec, index: Tensor) -> tuple[Tensor, float, float]:

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,3 +113,18 @@ def attacked_images(
             f"The attack {spec.attack} gave {given} for images of shape {tuple(images.shape)}: mend the attack."
         )
     return attacked.detach()
+
+
+def pictured_attack(
+    rows: Iterable[dict[str, Any]], eps: float, model: Classifier, images: Tensor, labels: Tensor, *, seed: int = 0
+) -> Tensor:
+    """The images under the paper's PGD for a picture, each moved all of its way.
+
+    With the numbers of the row of results.json at this radius, so that picture and figure are of one attack; where
+    `rows` have none, with those of the explorer.
+    """
+    live = attack_named("pgd").live
+    assert live is not None
+    measured = [Spec.from_row(row) for row in rows if row["attack"] == "pgd" and row["eps"] == eps]
+    spec = measured[0] if measured else Spec("pgd", eps, **dataclasses.asdict(live.numbers(eps)))
+    return attacked_images(spec, model, images, labels, None, seed, to_the_end=True)

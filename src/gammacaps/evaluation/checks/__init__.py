@@ -9,7 +9,7 @@ from gammacaps.evaluation.checks.check import Check, Verdict
 from gammacaps.evaluation.checks.compare import compare
 from gammacaps.evaluation.checks.planted import planted
 from gammacaps.evaluation.checks.probe import bound, gradients, learned, longer, neighbours, repeats
-from gammacaps.evaluation.measure import Measured, Report
+from gammacaps.evaluation.measure import Measured, Progress
 from gammacaps.evaluation.turns import drawn_in_turns
 
 __all__ = ["Check", "Verdict", "all_checks", "probed_radius", "verdict"]
@@ -29,7 +29,7 @@ def all_checks(
     curve: list[Measured],
     *,
     seed: int = 0,
-    report: Report = lambda *_: None,
+    progress: Progress = lambda *_: None,
 ) -> list[Check]:
     """All checks, the probes on images of all classes, at `probed_radius`."""
     eps = probed_radius(correct, found)
@@ -40,13 +40,13 @@ def all_checks(
         stood, done = _stood(correct, found, eps)
         index = drawn[stood[drawn]][:PROBED]
         drawn_from = round(int(done.sum()) * len(index) / max(1, int(stood.sum())))
-        report("check of longer attacks", 0, len(index))
+        progress("check of longer attacks", 0, len(index))
         checks.append(longer(model, images[index], labels[index], eps, seed, drawn_from))
-    report("checks of gradients", 0, len(some))
+    progress("checks of gradients", 0, len(some))
     checks.append(bound(model, some, named, seed))
     checks += gradients(model, some, named, eps, seed)
     checks += [repeats(model, some), neighbours(model, some)]
-    report("check by planted examples", 0, len(some[:PLANTED]))
+    progress("check by planted examples", 0, len(some[:PLANTED]))
     apgd = any(m.spec.attack == "apgd-ce" and m.spec.eps == eps for m in found)
     checks.append(planted(model, some[:PLANTED], eps, seed, apgd=apgd))
     return checks
