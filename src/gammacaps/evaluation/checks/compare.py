@@ -1,16 +1,22 @@
 """Checks that compare what attacks found: a weaker attack that finds what a stronger one missed tells of masking."""
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import torch
 
-from gammacaps.attacks.attack import Attack
-from gammacaps.attacks.table import attack_named, parts_of
+from gammacaps.attacks.table import attack_named
 from gammacaps.evaluation.checks.check import Check, missed, percent
+from gammacaps.evaluation.checks.kinds import (
+    Kind,
+    black_box,
+    by_chance,
+    many_steps,
+    must_grow,
+    on_votes,
+    one_step,
+    white_box,
+)
 from gammacaps.evaluation.measure import Measured
-
-Kind = Callable[[Attack], bool]  # the attacks that a check is about
 
 
 def compare(found: list[Measured], curve: list[Measured]) -> list[Check]:
@@ -39,42 +45,6 @@ def compare(found: list[Measured], curve: list[Measured]) -> list[Check]:
         _inside(found),
     ]
     return [check for check in checks if check is not None]
-
-
-def one_step(attack: Attack) -> bool:
-    return attack.climbs == "one step"
-
-
-def many_steps(attack: Attack) -> bool:
-    return attack.climbs == "many steps"
-
-
-def white_box(attack: Attack) -> bool:
-    """Whether it uses the gradient of the network itself."""
-    return attack.sees == "gradients"
-
-
-def black_box(attack: Attack) -> bool:
-    """Whether it sees the network from outside alone, and is more than chance."""
-    return attack.sees in ("scores", "another network")
-
-
-def by_chance(attack: Attack) -> bool:
-    return attack.sees == "chance"
-
-
-def on_votes(attack: Attack) -> bool:
-    return attack.sees == "votes"
-
-
-def must_grow(attack: Attack) -> bool:
-    """Whether an attack that breaks an image at one radius must break it at a larger one.
-
-    Not FGSM, whose single step may overshoot, nor attacks on a surrogate, which climb another network, nor
-    AutoAttack's parts after the first, which see only what others left.
-    """
-    later = attack.part_of is not None and parts_of(attack.part_of)[0] != attack.name
-    return not later and not one_step(attack) and attack.sees not in ("votes", "another network", "nothing")
 
 
 def _beats(
