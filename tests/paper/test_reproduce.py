@@ -12,7 +12,7 @@ from gammacaps.attacks import attack_names
 from gammacaps.cli import main
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.store import identity
+from gammacaps.evaluation.identity import identity
 from gammacaps.models import load
 from gammacaps.paper import measure, run
 from gammacaps.paper.config import ReproduceConfig

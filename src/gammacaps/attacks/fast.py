@@ -125,15 +125,15 @@ def fast_attack(model: Any, images: Tensor, loss: str | AttackLoss, norm: str, s
     batch = -(-len(images) // BATCHES) * BATCHES
     mine = _attacks.setdefault(model, OrderedDict())
     key = (batch, dtype, loss, stay)
-    found = mine.pop(key, None)
-    if found is None or found.weights != addresses(model):
+    engine = mine.pop(key, None)
+    if engine is None or engine.weights != addresses(model):
         with torch.autocast("cuda", enabled=False):
-            found = FastAttack(model, batch, dtype, loss, stay)
+            engine = FastAttack(model, batch, dtype, loss, stay)
     if isinstance(loss, str):  # a function may be new at every call
-        mine[key] = found
+        mine[key] = engine
         while len(mine) > GRAPHS:
             mine.popitem(last=False)
-    return found
+    return engine
 
 
 def _cannot(model: GammaCapsNet) -> str | None:

@@ -11,12 +11,12 @@ from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import DataSet, StoredSet
 from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
+from gammacaps.evaluation.class_turns import in_turns
 from gammacaps.evaluation.clean import clean_figures
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.measure import Progress
+from gammacaps.evaluation.prediction_store import PredictionStore
 from gammacaps.evaluation.robustness import robustness
-from gammacaps.evaluation.store import Store
-from gammacaps.evaluation.turns import in_turns
 from gammacaps.models import Model
 from gammacaps.processes import ALONE, Processes, own_device
 
@@ -28,7 +28,7 @@ def evaluate(
     progress: Progress = lambda *_: None,
     *,
     other: Classifier | None = None,
-    store: Store | None = None,
+    store: PredictionStore | None = None,
     processes: Processes = ALONE,
 ) -> dict[str, Any]:
     """All figures of a network on a test set, as the plain values of results.json; see `robustness`."""

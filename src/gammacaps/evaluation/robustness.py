@@ -13,10 +13,11 @@ from gammacaps.data import StoredImages
 from gammacaps.evaluation.checks import all_checks, verdict
 from gammacaps.evaluation.clean import clean_scores
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.identity import identity
 from gammacaps.evaluation.interval import share
-from gammacaps.evaluation.measure import Progress, Task, measure, rows, worst
+from gammacaps.evaluation.measure import AttackJob, Progress, measure, rows, worst
+from gammacaps.evaluation.prediction_store import PredictionStore
 from gammacaps.evaluation.specs import Spec, specs_for, sweep_specs
-from gammacaps.evaluation.store import Store, identity
 from gammacaps.models import GammaCapsNet, MatrixCapsNet
 from gammacaps.processes import ALONE, Processes
 
@@ -32,7 +33,7 @@ def robustness(
     other: Classifier | None = None,
     scores: Tensor | None = None,
     places: Tensor | None = None,
-    store: Store | None = None,
+    store: PredictionStore | None = None,
     progress: Progress = lambda *_: None,
     processes: Processes = ALONE,
 ) -> dict[str, Any]:
@@ -54,7 +55,9 @@ def robustness(
         scores = clean_scores(model, images, config.batch, progress, processes)
     correct = scores.argmax(dim=1).cpu() == labels.cpu()
     deadline = float("inf") if config.minutes is None else started + 60 * config.minutes
-    task = Task(model, images, labels, places, correct, config.batch, store or Store(), other, deadline, processes)
+    job = AttackJob(
+        model, images, labels, places, correct, config.batch, store or PredictionStore(), other, deadline, processes
+    )
     capsules = isinstance(model, GammaCapsNet | MatrixCapsNet)
     victim = Victim(scores.shape[1], capsules, None if other is None else identity(other))
     specs: list[Spec] = []
@@ -63,21 +66,21 @@ def robustness(
         chosen, left_out = specs_for(victim, config, eps)
         specs += chosen
         skipped += [words for words in left_out if words not in skipped]
-    found = measure(task, specs, progress)
-    curve = measure(task, sweep_specs(config), progress)
+    outcomes = measure(job, specs, progress)
+    curve = measure(job, sweep_specs(config), progress)
     result = {
         "clean": share(correct),
-        "attacks": rows(found, correct),
+        "attacks": rows(outcomes, correct),
         # Where the curve passes a radius of the evaluation, it is one more attack there.
-        "worst": worst([*found, *(m for m in curve if m.spec.eps in {f.spec.eps for f in found})], correct),
+        "worst": worst([*outcomes, *(m for m in curve if m.spec.eps in {one.spec.eps for one in outcomes})], correct),
         "sweep": rows(curve, correct),
         "skipped": skipped,
-        "complete": all(bool(one.done.all()) for one in (*found, *curve)),
+        "complete": all(bool(one.done.all()) for one in (*outcomes, *curve)),
     }
     in_time = not processes.most(float(time.monotonic() >= deadline))[0]
     result["complete"] = result["complete"] and (in_time or not config.checks)
-    if config.checks and found and in_time:
-        arguments = (model, images, labels, correct, found, curve)
+    if config.checks and outcomes and in_time:
+        arguments = (model, images, labels, correct, outcomes, curve)
         checks = processes.first(lambda: all_checks(*arguments, seed=config.seed, progress=progress))
         result |= {"checks": [dataclasses.asdict(check) for check in checks], "verdict": verdict(checks)}
     return result

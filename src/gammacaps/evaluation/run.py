@@ -12,8 +12,9 @@ from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import check_fit, evaluate
+from gammacaps.evaluation.identity import identity
+from gammacaps.evaluation.prediction_store import PredictionStore
 from gammacaps.evaluation.robustness import PAPER_EPS
-from gammacaps.evaluation.store import Store, identity
 from gammacaps.evaluation.surrogate import surrogate_network
 from gammacaps.files import write_json
 from gammacaps.lines import Lines
@@ -51,7 +52,7 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
     if not processes.same(data_print):
         raise InputError(f"{data.name} is not the same on all machines: give each the same files.")
     weights = identity(model)
-    store = Store(run / FOLDER, weights=weights, data=data_print, processes=processes)
+    store = PredictionStore(run / FOLDER, weights=weights, data=data_print, processes=processes)
     try:
         other = None
         if any(attack_named(name).sees == "another network" for name in config.named_attacks()):

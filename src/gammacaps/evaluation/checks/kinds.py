@@ -5,7 +5,7 @@ from collections.abc import Callable
 from gammacaps.attacks.attack import Attack
 from gammacaps.attacks.table import parts_of
 
-Kind = Callable[[Attack], bool]
+AttackKind = Callable[[Attack], bool]
 
 
 def one_step(attack: Attack) -> bool:
