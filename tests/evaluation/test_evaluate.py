@@ -97,6 +97,17 @@ def test_results_do_not_depend_on_the_batch(trained):
     assert small["D"]["mean"] == pytest.approx(large["D"]["mean"], abs=1e-5)
 
 
+@pytest.mark.parametrize(("preset", "few"), [("cnn", {"filters": (4, 4)}), ("small", {"filters": 4, "hidden": (3,)})])
+def test_clean_images_pass_the_network_once(preset, few):
+    model = gammacaps.create(preset, **few)
+    passed = []
+    first = model.encoder if preset == "small" else model.layers[0]
+    first.register_forward_pre_hook(lambda module, given: passed.append(len(given[0])))
+    results = evaluate(model, load_set("fashion-mini"), EvaluateConfig(eps=(), batch=16, limit=40, device="cpu"))
+    assert passed == [16, 16, 8]
+    assert sum(row[k] for k, row in enumerate(results["confusion"])) == results["clean"]["correct"]
+
+
 @pytest.mark.parametrize(("preset", "few"), [("cnn", {"filters": (4, 4)}), ("matrix", {"types": (3, 3)})])
 def test_other_networks_and_class_counts(preset, few):
     images, labels = torch.rand(9, 1, 28, 28), torch.tensor([0, 1, 2] * 3)
