@@ -8,7 +8,10 @@ from typing import Any
 from gammacaps.errors import InputError
 
 MOST = 2**31 - 1  # of anything that is counted
-MOST_STEPS = 10_000  # of an attack, or of generating an image: more would seem endless
+MOST_STEPS = 10_000  # that an option may ask of an attack, or of generating an image: more would seem endless
+# In a call of the library more is let pass: a slip such as 1e30 should not end as an attack without end.
+MOST_IN_CODE = 10**6
+LARGEST_SEED = 2**63 - 1
 
 
 def check_whole(name: str, value: Any, *, least: int = 1, most: int = MOST) -> None:

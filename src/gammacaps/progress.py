@@ -2,8 +2,12 @@
 
 import sys
 import time
+from collections.abc import Callable
+from typing import TypeAlias
 
 from tqdm import tqdm
+
+OnProgress: TypeAlias = Callable[[str, int, int], None]  # what is being done, how many are done, how many in all
 
 
 def say(line: str) -> None:

@@ -13,16 +13,16 @@ import gammacaps
 from gammacaps.attacks import pgd
 from gammacaps.data import load_set
 from gammacaps.evaluation.checks import all_checks, probed_radius, verdict
-from gammacaps.evaluation.checks.check import Check
 from gammacaps.evaluation.checks.compare import compare
+from gammacaps.evaluation.checks.finding import Finding
 from gammacaps.evaluation.checks.planted import features_of, plant, planted
 from gammacaps.evaluation.checks.probe import bound, gradients, learned, longer, neighbours, repeats
+from gammacaps.evaluation.class_turns import in_turns
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.measure import Measured
 from gammacaps.evaluation.robustness import robustness
 from gammacaps.evaluation.specs import Spec
-from gammacaps.evaluation.turns import in_turns
 from gammacaps.training.losses import margin_loss
 
 EPS = 0.1
@@ -330,7 +330,7 @@ def test_a_network_without_features_is_skipped(test_images):
 
 @pytest.mark.slow
 def test_the_worst_verdict_counts_and_all_numbers_are_numbers(trained, test_images):
-    passed, warned, failed, skipped = (Check("c", v, 0.0, "m") for v in ("pass", "warn", "fail", "skip"))
+    passed, warned, failed, skipped = (Finding("c", v, 0.0, "m") for v in ("pass", "warn", "fail", "skip"))
     assert verdict([passed, skipped]) == "pass"
     assert verdict([passed, warned]) == "warn"
     assert verdict([failed, warned]) == "fail"
@@ -344,7 +344,7 @@ def test_probes_see_every_class_whatever_the_order(trained, monkeypatch):
     data = load_set("fashion-mini")
     probed, lengthened = [], []
     monkeypatch.setattr("gammacaps.evaluation.checks.gradients", lambda *args: probed.append(args[1:3]) or [])
-    passed = Check("c", "pass", 0.0, "")
+    passed = Finding("c", "pass", 0.0, "")
     monkeypatch.setattr("gammacaps.evaluation.checks.longer", lambda *args: lengthened.append(args[2]) or passed)
     monkeypatch.setattr("gammacaps.evaluation.checks.planted", lambda *_, **__: passed)
     every = torch.ones(500).bool()

@@ -10,7 +10,7 @@ from gammacaps.attacks import fgsm, pgd
 from gammacaps.data import load_set
 from gammacaps.data.dataset import DataSet
 from gammacaps.errors import InputError
-from gammacaps.evaluation import run
+from gammacaps.evaluation import run, surrogate
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced, balanced_places, evaluate
 from gammacaps.evaluation.interval import wilson
@@ -97,6 +97,17 @@ def test_results_do_not_depend_on_the_batch(trained):
     assert small["D"]["mean"] == pytest.approx(large["D"]["mean"], abs=1e-5)
 
 
+@pytest.mark.parametrize(("preset", "few"), [("cnn", {"filters": (4, 4)}), ("small", {"filters": 4, "hidden": (3,)})])
+def test_clean_images_pass_the_network_once(preset, few):
+    model = gammacaps.create(preset, **few)
+    passed = []
+    first = model.encoder if preset == "small" else model.layers[0]
+    first.register_forward_pre_hook(lambda module, given: passed.append(len(given[0])))
+    results = evaluate(model, load_set("fashion-mini"), EvaluateConfig(eps=(), batch=16, limit=40, device="cpu"))
+    assert passed == [16, 16, 8]
+    assert sum(row[k] for k, row in enumerate(results["confusion"])) == results["clean"]["correct"]
+
+
 @pytest.mark.parametrize(("preset", "few"), [("cnn", {"filters": (4, 4)}), ("matrix", {"types": (3, 3)})])
 def test_other_networks_and_class_counts(preset, few):
     images, labels = torch.rand(9, 1, 28, 28), torch.tensor([0, 1, 2] * 3)
@@ -152,10 +163,10 @@ def test_data_that_does_not_fit_the_network_gets_one_sentence(trained):
 
 def test_the_network_of_transfer_can_be_the_first_thing_that_an_evaluation_keeps(tmp_path, monkeypatch):
     small = gammacaps.create("cnn", filters=(4, 4), width=8)
-    monkeypatch.setattr(run, "train", lambda config, folder, **_: gammacaps.save(small, folder))
+    monkeypatch.setattr(surrogate, "train", lambda config, folder, **_: gammacaps.save(small, folder))
     folder = tmp_path / run.FOLDER / "cnn"
     for _ in range(2):  # made, then found
-        run.transfer_network(folder, {"data": "fashion-mini", "device": "cpu"}, quiet=True)
+        surrogate.surrogate_network(folder, {"data": "fashion-mini", "device": "cpu"}, quiet=True)
     assert [path.name for path in folder.parent.iterdir()] == ["cnn"]
 
 
@@ -166,8 +177,8 @@ def test_another_evaluation_may_make_the_network_of_transfer_first(tmp_path, mon
         gammacaps.save(small, made)
         gammacaps.save(small, folder)  # as another process, in the meantime
 
-    monkeypatch.setattr(run, "train", train)
-    run.transfer_network(folder, {"data": "fashion-mini", "device": "cpu"}, quiet=True)
+    monkeypatch.setattr(surrogate, "train", train)
+    surrogate.surrogate_network(folder, {"data": "fashion-mini", "device": "cpu"}, quiet=True)
     assert [path.name for path in folder.parent.iterdir()] == ["cnn"]
 
 

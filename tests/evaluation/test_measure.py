@@ -9,15 +9,18 @@ import pytest
 import torch
 
 import gammacaps
+from gammacaps.attacks import attack_names, suites
+from gammacaps.attacks.attack import Victim
 from gammacaps.data.fingerprint import fingerprint
 from gammacaps.errors import InputError
 from gammacaps.evaluation import measure as measuring
-from gammacaps.evaluation.config import ATTACKS, SUITES, EvaluateConfig
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.identity import identity
 from gammacaps.evaluation.measure import Measured, rows, worst
+from gammacaps.evaluation.prediction_store import PredictionStore
 from gammacaps.evaluation.robustness import robustness
 from gammacaps.evaluation.run import radii
-from gammacaps.evaluation.specs import Kind, Spec, specs_for
-from gammacaps.evaluation.store import Store, identity
+from gammacaps.evaluation.specs import Spec, specs_for
 from gammacaps.evaluation.table import shown, title
 from gammacaps.models.folder import write_config
 from gammacaps.runs.run import Run, common_radius
@@ -109,9 +112,9 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(tmp_path, monkeypa
     calls = counted(monkeypatch)
     calls.append("stop")
     with pytest.raises(KeyboardInterrupt):
-        robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="w", data="d"))
+        robustness(model, images, labels, QUICK, store=PredictionStore(tmp_path / "kept", weights="w", data="d"))
     calls.clear()
-    again = robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="w", data="d"))
+    again = robustness(model, images, labels, QUICK, store=PredictionStore(tmp_path / "kept", weights="w", data="d"))
     assert sum(n for _, n in calls) == 8 * len(images) - 2 * QUICK.batch  # two batches were done before
     calls.clear()
     for one, other in ((whole, again), (again, whole)):
@@ -119,11 +122,11 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(tmp_path, monkeypa
         assert one["worst"] == other["worst"]
     # Adding an attack, or images, repeats nothing.
     more = EvaluateConfig(attacks=(*QUICK.attacks, "pgd-dlr"), eps=QUICK.eps, batch=16, checks=False)
-    robustness(model, images, labels, more, store=Store(tmp_path / "kept", weights="w", data="d"))
+    robustness(model, images, labels, more, store=PredictionStore(tmp_path / "kept", weights="w", data="d"))
     assert {name for name, _ in calls} == {"pgd-dlr"}
     calls.clear()
     # Other weights: nothing of it counts.
-    robustness(model, images, labels, QUICK, store=Store(tmp_path / "kept", weights="other", data="d"))
+    robustness(model, images, labels, QUICK, store=PredictionStore(tmp_path / "kept", weights="other", data="d"))
     assert sum(n for _, n in calls) == 8 * len(images)
 
 
@@ -134,12 +137,17 @@ def strip(row):
 @pytest.mark.slow
 def test_images_added_later_repeat_nothing(tmp_path, monkeypatch):
     model, images, labels = examples()
-    store = Store(tmp_path / "kept", weights="w", data="d")
+    store = PredictionStore(tmp_path / "kept", weights="w", data="d")
     some = torch.arange(0, 40, 2)
     robustness(model, images[some], labels[some], QUICK, places=some, store=store)
     calls = counted(monkeypatch)
     robustness(
-        model, images, labels, QUICK, places=torch.arange(40), store=Store(tmp_path / "kept", weights="w", data="d")
+        model,
+        images,
+        labels,
+        QUICK,
+        places=torch.arange(40),
+        store=PredictionStore(tmp_path / "kept", weights="w", data="d"),
     )
     assert sum(n for _, n in calls) == 8 * 20
 
@@ -160,27 +168,30 @@ def test_out_of_time_says_so_and_its_figures_are_of_the_images_done(monkeypatch)
 @pytest.mark.slow
 def test_a_broken_store_is_one_sentence(tmp_path):
     model, images, labels = examples()
-    robustness(model, images, labels, QUICK, store=Store(tmp_path, weights="w", data="d"))
+    robustness(model, images, labels, QUICK, store=PredictionStore(tmp_path, weights="w", data="d"))
     path = next(tmp_path.glob("pgd-eps0.02*.json"))
     path.write_text(path.read_text()[:40])
     with pytest.raises(InputError, match="is broken: delete it"):
-        robustness(model, images, labels, QUICK, store=Store(tmp_path, weights="w", data="d"))
+        robustness(model, images, labels, QUICK, store=PredictionStore(tmp_path, weights="w", data="d"))
 
 
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Kind(2, capsules=True, other="net"), ["pgd-dlr was left out: its loss needs 3", "apgd-t was left out"]),
-        (Kind(3, capsules=True, other="net"), ["apgd-t was left out: its loss needs 4 classes and the network has 3"]),
-        (Kind(5, capsules=False, other="net"), ["vote was left out: the network has no capsules"]),
-        (Kind(100, capsules=True, other="net"), []),
-        (Kind(10, capsules=True), ["transfer was left out: there is no other network"]),
+        (Victim(2, capsules=True, other="net"), ["pgd-dlr was left out: its loss needs 3", "apgd-t was left out"]),
+        (
+            Victim(3, capsules=True, other="net"),
+            ["apgd-t was left out: its loss needs 4 classes and the network has 3"],
+        ),
+        (Victim(5, capsules=False, other="net"), ["vote was left out: the network has no capsules"]),
+        (Victim(100, capsules=True, other="net"), []),
+        (Victim(10, capsules=True), ["transfer was left out: there is no other network"]),
     ],
 )
 def test_what_can_t_run_is_said_and_the_rest_goes_on(kind, words):
     pytest.importorskip("pyautoattack")
     specs, skipped = specs_for(kind, EvaluateConfig(attacks=("strong",)), 0.1)
-    assert len(specs) + len(skipped) == len(ATTACKS)
+    assert len(specs) + len(skipped) == len(attack_names())
     assert len(skipped) == len(words)
     for sentence, start in zip(skipped, words, strict=True):
         assert start in sentence
@@ -205,9 +216,9 @@ def test_networks_of_few_and_many_classes_are_evaluated(classes, left_out):
 
 
 def test_suites_name_known_attacks_in_order_and_grey_joins_from_one_half_on():
-    for names in SUITES.values():
-        assert [name for name in ATTACKS if name in names] == list(names)
-    config, kind = EvaluateConfig(attacks=("paper", "noise")), Kind(10, capsules=True)
+    for names in suites().values():
+        assert [name for name in attack_names() if name in names] == list(names)
+    config, kind = EvaluateConfig(attacks=("paper", "noise")), Victim(10, capsules=True)
     assert config.named_attacks() == ("noise", "fgsm", "pgd")
     assert [s.attack for s in specs_for(kind, config, 0.5)[0]] == ["noise", "fgsm", "pgd"]
     standard = EvaluateConfig(attacks=("standard",))
@@ -274,12 +285,12 @@ def test_a_network_s_identity_is_its_weights_and_its_configuration():
     assert identity(first) != identity(second)
     assert identity(first) == identity(copy.deepcopy(first))
     with pytest.raises(InputError, match="needs the fingerprints"):
-        Store(Path("somewhere"))
+        PredictionStore(Path("somewhere"))
 
 
 def test_the_store_holds_plain_json(tmp_path):
     model, images, labels = examples(count=5)
-    robustness(model, images, labels, QUICK, store=Store(tmp_path, weights="w", data="d"))
+    robustness(model, images, labels, QUICK, store=PredictionStore(tmp_path, weights="w", data="d"))
     entry = json.loads(next(tmp_path.glob("fgsm-eps0.05*.json")).read_text())["kept"]
     assert entry["attack"]["eps"] == 0.05
     assert set(entry["predicted"]) == {"0", "1", "2", "3", "4"}

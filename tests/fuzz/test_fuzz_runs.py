@@ -15,8 +15,8 @@ from gammacaps.audit.table import table as audit_table
 from gammacaps.data import load_set
 from gammacaps.environment import describe_machine
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.prediction_store import PredictionStore
 from gammacaps.evaluation.specs import sweep_specs
-from gammacaps.evaluation.store import Store
 from gammacaps.evaluation.table import table
 from gammacaps.models import create, to_config
 from gammacaps.paper.facts import read_facts
@@ -198,13 +198,13 @@ def test_kept_evaluations(tmp_path: Path) -> None:
     """What was measured before is what was written, or it is refused."""
     spec = sweep_specs(EvaluateConfig(sweep=(0.1,)))[0]
     places, predicted, found = torch.arange(20), torch.arange(20) % 10, []
-    store = Store(tmp_path, weights="w", data="d")
+    store = PredictionStore(tmp_path, weights="w", data="d")
     store.add(spec, places, predicted, 0.0, 1.5)
     (path,) = tmp_path.iterdir()
     values = json.loads(path.read_text())
 
     def read() -> bool:
-        kept = Store(tmp_path, weights="w", data="d").predicted(spec, places)
+        kept = PredictionStore(tmp_path, weights="w", data="d").predicted(spec, places)
         assert torch.equal(kept, predicted) or (kept == -1).all()  # the latter where it is of other weights
         return True
 
@@ -219,10 +219,10 @@ def test_kept_evaluations(tmp_path: Path) -> None:
 
 def test_a_number_changed_in_a_kept_evaluation_is_noticed(tmp_path: Path) -> None:
     spec = sweep_specs(EvaluateConfig(sweep=(0.1,)))[0]
-    Store(tmp_path, weights="w", data="d").add(spec, torch.arange(3), torch.tensor([1, 2, 3]), 0.0, 1.5)
+    PredictionStore(tmp_path, weights="w", data="d").add(spec, torch.arange(3), torch.tensor([1, 2, 3]), 0.0, 1.5)
     (path,) = tmp_path.iterdir()
     path.write_text(path.read_text().replace('"1": 2', '"1": 4'))
-    assert answer(lambda: Store(tmp_path, weights="w", data="d").predicted(spec, torch.arange(3))) is None
+    assert answer(lambda: PredictionStore(tmp_path, weights="w", data="d").predicted(spec, torch.arange(3))) is None
 
 
 @pytest.mark.skipif(not RECORDS.is_dir(), reason="the reproduction's figures are not in this copy")

@@ -16,7 +16,7 @@ from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced_places, evaluate
-from gammacaps.evaluation.store import identity
+from gammacaps.evaluation.identity import identity
 from gammacaps.files import read_json
 from gammacaps.models.shipped import FIGURES, FILES, run_folder
 from gammacaps.names import SHIPPED, shipped_names

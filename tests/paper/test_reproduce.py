@@ -8,10 +8,11 @@ import shutil
 import pytest
 from made_up import record, share
 
+from gammacaps.attacks import attack_names
 from gammacaps.cli import main
 from gammacaps.errors import InputError
-from gammacaps.evaluation.config import ATTACKS, EvaluateConfig
-from gammacaps.evaluation.store import identity
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.identity import identity
 from gammacaps.models import load
 from gammacaps.paper import measure, run
 from gammacaps.paper.config import ReproduceConfig
@@ -192,7 +193,7 @@ def test_a_suite_is_checked_at_once_and_used_by_the_cut_down_version_too():
     named = EvaluateConfig(attacks=suite_of(ReproduceConfig(quick=True, suite=("square",)))).named_attacks()
     assert named == ("fgsm", "pgd", "square")
     assert len(EvaluateConfig(attacks=suite_of(ReproduceConfig(quick=True))).named_attacks()) == 4
-    assert EvaluateConfig(attacks=suite_of(ReproduceConfig())).named_attacks() == ATTACKS
+    assert EvaluateConfig(attacks=suite_of(ReproduceConfig())).named_attacks() == attack_names()
 
 
 def test_an_interruption_names_the_run_and_the_way_on(options, monkeypatch):

@@ -1,12 +1,13 @@
 """The allowed perturbations: an L-inf or L2 ball around each image, cut by the box [0, 1] of images."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 
+@runtime_checkable
 class Ball(Protocol):
     """What an attack needs of a norm: a random point, a step uphill, and the way back in."""
 

@@ -10,12 +10,10 @@ from gammacaps.attacks.balls import BALLS
 from gammacaps.data import check_images
 from gammacaps.data.checks import check_labels
 from gammacaps.errors import InputError, check_choice
+from gammacaps.options import LARGEST_SEED, MOST_IN_CODE
 
 # Longer than the way from any image to any other, and still a number in half precision.
 FURTHEST = 1e4
-# Steps, restarts, draws or queries: a slip such as 1e30 should not end as an attack without end.
-MOST = 10**6
-LARGEST_SEED = 2**63 - 1
 
 
 def check_attack(
@@ -49,9 +47,9 @@ def check_attack(
         if not (_is_number(value) and 0 <= value <= most):
             raise InputError(f"An attack's {name} must be a number from 0 to {most:g}, not {value!r}: correct it.")
     for name, value in counts.items():
-        if not (_is_whole(value) and 1 <= value <= MOST):
+        if not (_is_whole(value) and 1 <= value <= MOST_IN_CODE):
             raise InputError(
-                f"An attack's {name} must be a whole number from 1 to {MOST:,}, not {value!r}: correct it."
+                f"An attack's {name} must be a whole number from 1 to {MOST_IN_CODE:,}, not {value!r}: correct it."
             )
     if not (_is_whole(seed) and 0 <= seed <= LARGEST_SEED):
         raise InputError(f"An attack's seed must be a whole number from 0 to {LARGEST_SEED}, not {seed!r}: correct it.")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from gammacaps.attacks.balls import BALLS, LinfBall
-from gammacaps.attacks.checks import check_attack, check_scores, check_start
-from gammacaps.attacks.fast import fast_attack
-from gammacaps.attacks.losses import AttackLoss, loss_of
+from gammacaps.attacks.ascent import Slope, ascend
+from gammacaps.attacks.balls import BALLS
+from gammacaps.attacks.checks import check_attack, check_start
+from gammacaps.attacks.losses import AttackLoss
 from gammacaps.data.checks import check_labels
 
 Classifier = Callable[[Tensor], Tensor]
@@ -73,29 +73,12 @@ def pgd(
     check_attack(images, labels, eps=eps, norm=norm, step=step, steps=steps, restarts=restarts)
     if start is not None:
         check_start(start, images)
-    ascended = loss_of(loss)
     if targets is not None:
         check_labels(targets, len(images), where="The targets")
+    slope, worst = Slope(model, loss, labels, targets), _Worst(images.detach())
     if len(images) == 0:
-        return images.detach().clone()
-    goal = (labels if targets is None else targets).long()
-    sign = 1 if targets is None else -1
-
-    checked = False  # the number of classes is known only from the first scores
-
-    def rate(points: Tensor, goal: Tensor) -> tuple[Tensor, Tensor]:
-        nonlocal checked
-        scores = model(points)
-        if not checked:
-            check_scores(scores, goal)
-            checked = True
-        broken = (scores.argmax(dim=1) == goal) == (targets is not None)
-        return sign * ascended(scores, goal), broken
-
+        return worst.images
     ball = BALLS[norm](images.detach(), eps)
-    result = images.detach().clone()
-    worst = torch.full(labels.shape, -torch.inf, device=images.device)
-    was_broken = torch.zeros(labels.shape, dtype=torch.bool, device=images.device)
     alive = torch.arange(len(images), device=images.device)  # the images still worked on
     with frozen(model):
         for restart in range(restarts):
@@ -103,46 +86,42 @@ def pgd(
                 points = ball.project(start.detach())
             else:
                 points = ball.start(generator) if random_start else ball.images
-            if (fast := fast_attack(model, points, loss, norm, until_broken)) is not None:
-                assert isinstance(ball, LinfBall)
-                check_labels(goal, len(images), fast.classes)
-                points = fast.run(points, ball.low, ball.high, goal[alive], step, steps, sign)
-            for _ in range(0 if fast is not None else steps):
-                points = points.detach().requires_grad_()
-                with torch.enable_grad():
-                    value, broken = rate(points, goal[alive])
-                    gradient = _gradient(value, points)
-                points = points.detach()
-                if until_broken and broken.any():
-                    result[alive[broken]] = points[broken]
-                    alive, points, gradient, ball = alive[~broken], points[~broken], gradient[~broken], ball.of(~broken)
-                    if len(alive) == 0:
-                        return result
-                # A gradient that is not a number moves nothing, so that the result stays an image.
-                points = ball.project(ball.step(points, gradient.nan_to_num(), step))
+            points, stands = ascend(
+                slope, ball, points, alive, step=step, steps=steps, norm=norm, until_broken=until_broken
+            )
             if restarts == 1 and not until_broken:
                 return points
+            if until_broken and not stands.all():
+                worst.images[alive[~stands]] = points[~stands]
+                alive, points, ball = alive[stands], points[stands], ball.of(stands)
+                if len(alive) == 0:
+                    break
             with torch.no_grad():
-                value, broken = rate(points, goal[alive])
-                value = value.float()
-            # A broken image stays broken: it gives way only to another broken one that is worse.
-            before = was_broken[alive]
-            better = (broken & ~before) | ((broken == before) & (value > worst[alive]))
-            changed = alive[better]
-            result[changed], worst[changed], was_broken[changed] = points[better], value[better], broken[better]
+                height, broken = slope.at(points, alive)
+            worst.add(alive, points, height.float(), broken)
             if until_broken:
                 alive, ball = alive[~broken], ball.of(~broken)
                 if len(alive) == 0:
-                    return result
-    return result
+                    break
+    return worst.images
 
 
-def _gradient(value: Tensor, points: Tensor) -> Tensor:
-    """Of the loss at the points; zero where the classifier hands none on."""
-    if not value.requires_grad:
-        return torch.zeros_like(points)
-    (gradient,) = torch.autograd.grad(value.sum(), points, materialize_grads=True)
-    return gradient
+class _Worst:
+    """The worst that the starts have found for each image; the image itself at first."""
+
+    def __init__(self, images: Tensor) -> None:
+        self.images = images.clone()
+        self.height = torch.full(images.shape[:1], -torch.inf, device=images.device)
+        self.broken = torch.zeros(images.shape[:1], dtype=torch.bool, device=images.device)
+
+    def add(self, which: Tensor, points: Tensor, height: Tensor, broken: Tensor) -> None:
+        """Takes the points of the images `which` that are worse than what was there before."""
+        # A broken image stays broken: it gives way only to another broken one that is worse.
+        before = self.broken[which]
+        better = (broken & ~before) | ((broken == before) & (height > self.height[which]))
+        changed = which[better]
+        self.images[changed], self.height[changed] = points[better], height[better]
+        self.broken[changed] = broken[better]
 
 
 @contextlib.contextmanager

@@ -1,40 +1,20 @@
 """What an evaluation is told. Free of torch, so that help is instant."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gammacaps.errors import check_choice
 from gammacaps.names import AttackLossName
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 
-# Attacks by name, cheapest first, and the suites that name several of them.
-SUITES: dict[str, tuple[str, ...]] = {
-    "paper": ("fgsm", "pgd"),
-    "standard": ("noise", "fgsm", "pgd", "pgd-margin", "pgd-ce", "vote"),
-    "strong": (
-        "noise",
-        "fgsm",
-        "pgd",
-        "pgd-margin",
-        "pgd-ce",
-        "pgd-dlr",
-        "vote",
-        "transfer",
-        "square",
-        "apgd-ce",
-        "apgd-t",
-        "fab-t",
-        "auto-square",
-    ),
-    "autoattack": ("apgd-ce", "apgd-t", "fab-t", "auto-square"),
-}
-ATTACKS = SUITES["strong"]
+STANDARD = ("standard",)
 
 
 @dataclass(frozen=True)
 class EvaluateConfig:
     """How to evaluate. What is measured is kept in the run's folder: the same command goes on where it stopped."""
 
-    attacks: tuple[str, ...] = ("standard",)
+    attacks: tuple[str, ...] = STANDARD
     """Suites (paper, standard, strong, autoattack) or single attacks."""
     eps: tuple[float, ...] | None = None
     """Radii of the attacks, L-inf; without it the training's, and for the paper's suite 0.1 0.3 0.5."""
@@ -68,8 +48,8 @@ class EvaluateConfig:
     """auto, cpu, cuda, cuda:1 and so on."""
 
     def __post_init__(self) -> None:
-        for attack in self.attacks:
-            check_choice("attack or suite", attack, (*SUITES, *ATTACKS))
+        if self.attacks != STANDARD:  # the table needs torch, and help shows this
+            check_attacks(self.attacks)
         check_eps(*(self.eps or ()))
         check_eps(*self.sweep, name="sweep")
         check_amount("attack_step", self.attack_step)
@@ -81,5 +61,14 @@ class EvaluateConfig:
 
     def named_attacks(self) -> tuple[str, ...]:
         """The single attacks, each once, in the order in which they are run."""
-        chosen = {name for attack in self.attacks for name in SUITES.get(attack, (attack,))}
-        return tuple(name for name in ATTACKS if name in chosen)
+        from gammacaps.attacks.table import attacks_for
+
+        return tuple(attack.name for attack in attacks_for(self.attacks) if attack.by_name)
+
+
+def check_attacks(names: Iterable[str]) -> None:
+    """Check that each is an attack or a suite."""
+    from gammacaps.attacks.table import attack_names, suites
+
+    for name in names:
+        check_choice("attack or suite", name, (*suites(), *attack_names()))

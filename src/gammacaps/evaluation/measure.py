@@ -2,7 +2,6 @@
 
 import functools
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,13 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.attacks.table import attack_named
 from gammacaps.data import StoredImages
 from gammacaps.distributed.processes import ALONE, Processes
 from gammacaps.evaluation.interval import share
-from gammacaps.evaluation.specs import AUTO, Spec, attacked_images
-from gammacaps.evaluation.store import Store
-
-Report = Callable[[str, int, int], None]  # what is being done, images done, images in all
+from gammacaps.evaluation.prediction_store import PredictionStore
+from gammacaps.evaluation.specs import Spec, attacked_images
+from gammacaps.progress import OnProgress
 
 
 class OutOfTime(Exception):
@@ -36,7 +35,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class AttackJob:
     """The images of an evaluation, where they stand in the test set, and what the network says of them clean."""
 
     model: Classifier
@@ -45,79 +44,79 @@ class Task:
     places: Tensor  # M
     correct: Tensor  # M, on the CPU
     batch: int
-    store: Store
+    store: PredictionStore
     other: Classifier | None = None  # what "transfer" attacks in place of the network
     deadline: float = float("inf")
     processes: Processes = ALONE
 
 
-def measure(task: Task, specs: list[Spec], report: Report) -> list[Measured]:
+def measure(job: AttackJob, specs: list[Spec], progress: OnProgress) -> list[Measured]:
     """Runs the attacks, those at one radius in their order; each is given what the ones before it left."""
-    found: list[Measured] = []
+    outcomes: list[Measured] = []
     out_of_time = False
     for spec in specs:
-        skip = torch.zeros_like(task.correct)
-        for before in found:
+        skip = torch.zeros_like(job.correct)
+        for before in outcomes:
             if before.spec.eps == spec.eps and before.spec.attack in spec.after:
                 skip |= before.broken
         try:
             if not out_of_time:
-                _run(task, spec, task.correct & ~skip, report)
+                _run(job, spec, job.correct & ~skip, progress)
         except OutOfTime:
             out_of_time = True
-        predicted = task.store.predicted(spec, task.places)
-        wanted = task.correct & ~skip
-        broken = wanted & (predicted >= 0) & (predicted != task.labels.cpu())
+        predicted = job.store.predicted(spec, job.places)
+        wanted = job.correct & ~skip
+        broken = wanted & (predicted >= 0) & (predicted != job.labels.cpu())
         # The images up to the first that is still to be done: all others would make a biased sample.
         done = (~wanted | (predicted >= 0)).int().cumprod(0).bool()
         if not (wanted & done).any():
             done &= not wanted.any()
         stood = int((wanted & done & ~broken).sum())
-        found.append(Measured(spec, broken, done, task.store.outside(spec), task.store.seconds(spec), stood))
-    return found
+        outcomes.append(Measured(spec, broken, done, job.store.outside(spec), job.store.seconds(spec), stood))
+    return outcomes
 
 
-def _run(task: Task, spec: Spec, wanted: Tensor, report: Report) -> None:
+def _run(job: AttackJob, spec: Spec, wanted: Tensor, progress: OnProgress) -> None:
     """Attacks the wanted images that the store does not know yet, and stores each batch.
 
     Of several processes each attacks whole batches, as one alone would: so they come to the very same result. What
     they find is stored in the batches' order, and an interrupted evaluation goes on with the same batches.
     """
-    known = task.store.predicted(spec, task.places) >= 0
+    known = job.store.predicted(spec, job.places) >= 0
     todo = (wanted & ~known).nonzero().squeeze(1)
     total, done = int(wanted.sum()), int((wanted & known).sum())
-    batches = todo.split(task.batch) if len(todo) else ()
-    for first in range(0, len(batches), task.processes.count):
-        if task.processes.most(float(time.monotonic() > task.deadline))[0]:
+    batches = todo.split(job.batch) if len(todo) else ()
+    for first in range(0, len(batches), job.processes.count):
+        if job.processes.most(float(time.monotonic() > job.deadline))[0]:
             raise OutOfTime
-        report(f"{spec.attack} eps {spec.eps:g}", done, total)
-        together = batches[first : first + task.processes.count]
-        found = task.processes.map(functools.partial(_attack, task, spec), together)
-        for index, (predicted, outside, seconds) in zip(together, found, strict=True):
-            task.store.add(spec, task.places[index], predicted, outside, seconds)
+        progress(f"{spec.attack} eps {spec.eps:g}", done, total)
+        together = batches[first : first + job.processes.count]
+        answers = job.processes.map(functools.partial(_attack, job, spec), together)
+        for index, (predicted, outside, seconds) in zip(together, answers, strict=True):
+            job.store.add(spec, job.places[index], predicted, outside, seconds)
             done += len(index)
-        report(f"{spec.attack} eps {spec.eps:g}", done, total)
+        progress(f"{spec.attack} eps {spec.eps:g}", done, total)
 
 
-def _attack(task: Task, spec: Spec, index: Tensor) -> tuple[Tensor, float, float]:
+def _attack(job: AttackJob, spec: Spec, index: Tensor) -> tuple[Tensor, float, float]:
     """What one batch is taken for under attack, by how much the attack left its ball or [0, 1], and its seconds."""
     started = time.monotonic()
-    images, labels = task.images[index], task.labels[index]
+    images, labels = job.images[index], job.labels[index]
     # A batch's own seed, so that an interrupted evaluation goes on to the same result.
-    seed = spec.seed * 1_000_003 + int(task.places[index[0]])
-    attacked = attacked_images(spec, task.model, images, labels, task.other, seed)
+    seed = spec.seed * 1_000_003 + int(job.places[index[0]])
+    attacked = attacked_images(spec, job.model, images, labels, job.other, seed)
     with torch.no_grad():
-        predicted = task.model(attacked).argmax(dim=1).cpu()
+        predicted = job.model(attacked).argmax(dim=1).cpu()
     outside = max((attacked - images).abs().max().item() - spec.eps, -attacked.min().item(), attacked.max().item() - 1)
     return predicted, max(0.0, outside), time.monotonic() - started
 
 
-def rows(found: list[Measured], correct: Tensor) -> list[dict[str, Any]]:
+def rows(outcomes: list[Measured], correct: Tensor) -> list[dict[str, Any]]:
     """Accuracy under each attack. An image counts if it is right both clean and attacked: no change is a change too."""
     result = []
-    for one in found:
+    for one in outcomes:
         stood = correct.clone()
-        for before in found:
+        for before in outcomes:
             if before is one or (before.spec.eps == one.spec.eps and before.spec.attack in one.spec.after):
                 stood &= ~before.broken
         row = {**one.spec.row(), **share(stood[one.done]), "seconds": one.seconds}
@@ -125,20 +124,19 @@ def rows(found: list[Measured], correct: Tensor) -> list[dict[str, Any]]:
     return result
 
 
-def worst(found: list[Measured], correct: Tensor) -> list[dict[str, Any]]:
+def worst(outcomes: list[Measured], correct: Tensor) -> list[dict[str, Any]]:
     """Per radius: the images that stand under every attack, and how often each attack broke one, and it alone."""
     result = []
-    for eps in dict.fromkeys(one.spec.eps for one in found):
-        here = [one for one in found if one.spec.eps == eps]
+    for eps in dict.fromkeys(one.spec.eps for one in outcomes):
+        here = [one for one in outcomes if one.spec.eps == eps]
         done = torch.stack([one.done for one in here]).all(0)
         broken = torch.stack([one.broken for one in here])  # attacks M
         times = broken.sum(0)
-        # AutoAttack's parts see only what the ones before them left: they share one entry.
+        # The parts of an attack such as AutoAttack see only what the ones before them left: they share one entry.
         won: dict[str, dict[str, int]] = {}
         for one, by in zip(here, broken, strict=True):
-            entry = won.setdefault(
-                "autoattack" if one.spec.attack in AUTO else one.spec.attack, {"broke": 0, "alone": 0}
-            )
+            whole = attack_named(one.spec.attack).part_of
+            entry = won.setdefault(one.spec.attack if whole is None else whole.name, {"broke": 0, "alone": 0})
             entry["broke"] += int(by[done].sum())
             entry["alone"] += int((by & (times == 1))[done].sum())
         stood = correct & ~broken.any(0)

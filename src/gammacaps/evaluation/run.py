@@ -6,20 +6,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from gammacaps.attacks.table import attack_named
 from gammacaps.data import open_set
 from gammacaps.data.fingerprint import fingerprint
-from gammacaps.distributed.processes import ALONE, Processes, joined, own_device
+from gammacaps.distributed.processes import Processes, joined, own_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import evaluate
+from gammacaps.evaluation.identity import identity
+from gammacaps.evaluation.prediction_store import PredictionStore
 from gammacaps.evaluation.robustness import PAPER_EPS
-from gammacaps.evaluation.store import Store, identity
-from gammacaps.files import new_folder, told, write_json
-from gammacaps.models import Model, check_fit, load
+from gammacaps.evaluation.surrogate import surrogate_network
+from gammacaps.files import write_json
+from gammacaps.models import check_fit
 from gammacaps.progress import Progress
 from gammacaps.runs.run import EPS, RESULTS, Run
-from gammacaps.runs.train_config import TrainConfig
-from gammacaps.training.train import train
 
 FOLDER = "evaluation"  # in the run's folder: what each attack made of each image
 
@@ -52,14 +53,14 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
     if not processes.same(data_print):
         raise InputError(f"{data.name} is not the same on all machines: give each the same files.")
     weights = identity(model)
-    store = Store(run / FOLDER, weights=weights, data=data_print, processes=processes)
+    store = PredictionStore(run / FOLDER, weights=weights, data=data_print, processes=processes)
     try:
         other = None
-        if "transfer" in config.named_attacks():
+        if any(attack_named(name).sees == "another network" for name in config.named_attacks()):
             training_data = {"data": name, "data_dir": data_dir, "size": of.size, "device": config.device}
             folder = run / FOLDER / f"cnn-{data_print[:8]}"
             processes.each(lambda: own_device(config.device))
-            other = processes.first(lambda: transfer_network(folder, training_data, quiet))
+            other = processes.first(lambda: surrogate_network(folder, training_data, quiet))
             other.to(own_device(config.device))
         results = evaluate(model, data, config, Progress(quiet=quiet), other=other, store=store, processes=processes)
     except KeyboardInterrupt:
@@ -76,24 +77,3 @@ def radii(config: EvaluateConfig, run: Run) -> tuple[float, ...]:
     if config.eps is not None:
         return config.eps
     return PAPER_EPS if config.attacks == ("paper",) else (run.radius or EPS,)
-
-
-def transfer_network(folder: Path, options: dict[str, Any], quiet: bool) -> Model:
-    """A small CNN for the same task, which the attack "transfer" uses; trained at its first use and kept whole."""
-    if not folder.exists():
-        if not quiet:
-            print("Training a small CNN, whose attacked images are tried on the network ...", file=sys.stderr)
-        small: dict[str, Any] = {"preset": "cnn", "model": ("filters=[16, 32]", "width=256"), "robust": False}
-        training = TrainConfig(steps=250, batch=64, lr=1e-3, **small, **options)
-        with told(folder):
-            folder.parent.mkdir(exist_ok=True)  # not the run's folder, which may be gone by now
-        try:
-            with new_folder(folder) as temporary:
-                train(training, temporary / "cnn", processes=ALONE)
-                for file in (temporary / "cnn").iterdir():
-                    file.rename(temporary / file.name)
-                (temporary / "cnn").rmdir()
-        except InputError:
-            if not folder.exists():  # else another process has made the same one in the meantime
-                raise
-    return load(folder)

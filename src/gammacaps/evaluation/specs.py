@@ -3,22 +3,18 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gammacaps.attacks import auto_attack, fgsm, grey, noise, pgd, vote_surrogate
-from gammacaps.attacks.auto import PARTS, why_not_auto
+from gammacaps.attacks.attack import Attack, Attempt, Numbers, Victim
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.attacks.table import attack_named, attacks_for
+from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
-
-# Attacks that use the gradient of the network itself, and those that do not.
-WHITE_BOX = ("fgsm", "pgd", "pgd-margin", "pgd-ce", "pgd-dlr", "apgd-ce", "apgd-t", "fab-t")
-BLACK_BOX = ("noise", "transfer", "square", "auto-square", "grey")
-AUTO = {"apgd-ce": "apgd-ce", "apgd-t": "apgd-t", "fab-t": "fab-t", "auto-square": "square"}
-assert tuple(AUTO.values()) == PARTS
 
 
 @dataclass(frozen=True)
@@ -48,98 +44,87 @@ class Spec:
             **{k: v for k, v in dataclasses.asdict(self).items() if k not in ("seed", "after", "surrogate")},
         }
 
+    @classmethod
+    def from_row(cls, row: dict[str, Any], *, seed: int = 0) -> "Spec":
+        """The attack of a row of results.json, which does not say its seed."""
+        return cls(**{name: row[name] for name in ("attack", "eps", "steps", "step", "restarts", "loss")}, seed=seed)
+
+    @property
+    def numbers(self) -> Numbers:
+        return Numbers(self.steps, self.step, self.restarts, self.loss)
+
 
 def sweep_specs(config: EvaluateConfig) -> list[Spec]:
     """PGD at each radius of the curve, with steps that grow with it."""
-    return [Spec("sweep", eps, 40, eps / 10, 1, "margin", config.seed) for eps in sorted(set(config.sweep))]
+    curve, any_network = attack_named("sweep"), Victim(classes=2, capsules=False)
+    return [_spec(curve, eps, config, any_network) for eps in sorted(set(config.sweep))]
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What attacks must know of a classifier."""
-
-    classes: int
-    capsules: bool  # whether it has votes to attack, and scores that are lengths
-    other: str | None = None  # the fingerprint of another network for the same task, where there is one
-
-
-def specs_for(kind: Kind, config: EvaluateConfig, eps: float) -> tuple[list[Spec], list[str]]:
+def specs_for(victim: Victim, config: EvaluateConfig, eps: float) -> tuple[list[Spec], list[str]]:
     """The attacks at one radius that can run on such a classifier, and a sentence for each that can't."""
     specs: list[Spec] = []
     skipped = []
-    seed = config.seed
-    long: dict[str, Any] = {"steps": 100, "step": eps / 10, "restarts": 2, "seed": seed}
-    for attack in config.named_attacks():
-        reason = None
-        if attack in AUTO:
-            reason = why_not_auto(AUTO[attack], kind.classes)
-            spec = Spec(attack, eps, seed=seed, after=tuple(s.attack for s in specs if s.attack in AUTO))
-        elif attack == "square":
-            reason = why_not_auto("square", kind.classes)
-            spec = Spec(attack, eps, steps=500, seed=seed)
-        elif attack == "noise":
-            spec = Spec(attack, eps, steps=20, seed=seed)
-        elif attack == "fgsm":
-            spec = Spec(attack, eps, 1, eps, loss=config.attack_loss)
-        elif attack == "pgd":
-            spec = Spec(attack, eps, config.attack_steps, config.attack_step, config.restarts, config.attack_loss, seed)
-        elif attack == "pgd-ce":
-            spec = Spec(attack, eps, loss="ce-log" if kind.capsules else "ce", **long)
-        elif attack == "pgd-dlr":
-            reason = None if kind.classes > 2 else f"its loss needs 3 classes and the network has {kind.classes}"
-            spec = Spec(attack, eps, loss="dlr", **long)
-        elif attack == "vote":
-            reason = None if kind.capsules else "the network has no capsules, and so no votes"
-            spec = Spec(attack, eps, loss="margin", **long)
-        elif attack == "transfer":
-            reason = None if kind.other is not None else "there is no other network for this task"
-            spec = Spec(attack, eps, loss="margin", surrogate=kind.other, **long)
-        else:
-            spec = Spec(attack, eps, loss="margin", **long)
+    for attack in attacks_for(config.attacks):
+        if eps < attack.least_eps:
+            continue
+        reason = attack.why_not(victim)
         if reason is None:
-            specs.append(spec)
+            parts = (s.attack for s in specs if attack.part_of and attack_named(s.attack).part_of == attack.part_of)
+            specs.append(_spec(attack, eps, config, victim, after=tuple(parts)))
         else:
-            skipped.append(f"{attack} was left out: {reason}.")
-    if eps >= 0.5 and {"standard", "strong"} & set(config.attacks):
-        specs.append(Spec("grey", eps))
+            skipped.append(f"{attack.name} was left out: {reason}.")
     return specs, skipped
 
 
+def _spec(attack: Attack, eps: float, config: EvaluateConfig, victim: Victim, after: tuple[str, ...] = ()) -> Spec:
+    """An attack with its numbers at a radius."""
+    chosen = Numbers(config.attack_steps, config.attack_step, config.restarts, config.attack_loss)
+    return Spec(
+        attack.name,
+        eps,
+        **dataclasses.asdict(attack.numbers(eps, chosen, victim)),
+        seed=config.seed if attack.random else 0,
+        after=after,
+        surrogate=victim.other if attack.sees == "another network" else None,
+    )
+
+
 def attacked_images(
-    spec: Spec, model: Classifier, images: Tensor, labels: Tensor, other: Classifier | None, seed: int
+    spec: Spec,
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    other: Classifier | None,
+    seed: int,
+    *,
+    to_the_end: bool = False,
 ) -> Tensor:
-    """The images that an attack gives; `other` is the network that "transfer" attacks in place of the real one."""
+    """The images that an attack gives; `other` is the network that "transfer" attacks in place of the real one.
+
+    The random starts are by `seed`. An image is left alone once it is broken, and one that an attack on another
+    network does not break stays as it was; with `to_the_end`, for pictures, each goes all of its way.
+    """
     generator = torch.Generator(images.device).manual_seed(seed)
-    if spec.attack in AUTO or spec.attack == "square":
-        part = AUTO.get(spec.attack, "square")
-        queries = {"queries": spec.steps} if spec.steps is not None else {}
-        return auto_attack(model, images, labels, eps=spec.eps, part=part, seed=spec.seed, **queries)
-    if spec.attack == "grey":
-        return grey(images, spec.eps)
-    if spec.attack == "noise":
-        assert spec.steps is not None
-        return noise(model, images, labels, eps=spec.eps, draws=spec.steps, generator=generator)
-    assert spec.loss is not None
-    if spec.attack == "fgsm":
-        return fgsm(model, images, labels, eps=spec.eps, loss=spec.loss)
-    assert spec.steps is not None
-    assert spec.step is not None
-    numbers: dict[str, Any] = {"eps": spec.eps, "step": spec.step, "steps": spec.steps, "loss": spec.loss}
-    if spec.attack in ("vote", "transfer"):
-        surrogate = vote_surrogate(model) if spec.attack == "vote" else other
-        assert surrogate is not None
-        return from_surrogate(surrogate, model, images, labels, restarts=spec.restarts, generator=generator, **numbers)
-    return pgd(model, images, labels, restarts=spec.restarts, until_broken=True, generator=generator, **numbers)
+    attempt = Attempt(spec.eps, spec.numbers, generator, spec.seed, other, to_the_end=to_the_end)
+    attacked = attack_named(spec.attack).run(model, images, labels, attempt)
+    if not isinstance(attacked, Tensor) or attacked.shape != images.shape:
+        given = tuple(attacked.shape) if isinstance(attacked, Tensor) else type(attacked).__name__
+        raise InputError(
+            f"The attack {spec.attack} gave {given} for images of shape {tuple(images.shape)}: mend the attack."
+        )
+    return attacked.detach()
 
 
-def from_surrogate(
-    surrogate: Classifier, model: Classifier, images: Tensor, labels: Tensor, *, restarts: int, **options: Any
+def pictured_attack(
+    rows: Iterable[dict[str, Any]], eps: float, model: Classifier, images: Tensor, labels: Tensor, *, seed: int = 0
 ) -> Tensor:
-    """PGD on another network, each start tested on the real one; images that none of them breaks stay as they are."""
-    result = images.clone()
-    for _ in range(restarts):
-        attacked = pgd(surrogate, images, labels, **options)
-        with torch.no_grad():
-            broken = model(attacked).argmax(dim=1) != labels
-        result[broken] = attacked[broken]
-    return result
+    """The images under the paper's PGD for a picture, each moved all of its way.
+
+    With the numbers of the row of results.json at this radius, so that picture and figure are of one attack; where
+    `rows` have none, with those of the explorer.
+    """
+    live = attack_named("pgd").live
+    assert live is not None
+    measured = [Spec.from_row(row) for row in rows if row["attack"] == "pgd" and row["eps"] == eps]
+    spec = measured[0] if measured else Spec("pgd", eps, **dataclasses.asdict(live.numbers(eps)))
+    return attacked_images(spec, model, images, labels, None, seed, to_the_end=True)

@@ -3,25 +3,8 @@
 import textwrap
 from typing import Any
 
-from gammacaps.evaluation.config import SUITES
+from gammacaps.attacks.table import all_attacks, parts_of, title_of
 
-NAMES = {
-    "noise": "random noise",
-    "fgsm": "FGSM",
-    "pgd-margin": "PGD on margins",
-    "pgd-ce": "PGD on cross-entropy",
-    "pgd-dlr": "PGD on DLR",
-    "vote": "vote attack",
-    "transfer": "transfer from a CNN",
-    "square": "Square (black box)",
-    "grey": "grey image",
-    "sweep": "PGD of the curve",
-    "autoattack": "AutoAttack",
-    "apgd-ce": "AutoAttack's APGD-CE",
-    "apgd-t": "AutoAttack's APGD-T",
-    "fab-t": "AutoAttack's FAB-T",
-    "auto-square": "AutoAttack's Square",
-}
 MARKS = {"pass": "ok  ", "warn": "WARN", "fail": "FAIL", "skip": "-   "}
 
 
@@ -56,14 +39,17 @@ def table(results: dict[str, Any]) -> str:
 
 def shown(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row an attack: AutoAttack's parts, each of which goes on where the one before it stopped, become one."""
+    wholes = {attack.name: attack.part_of for attack in all_attacks() if attack.part_of is not None}
     rows = []
     for row in attacks:
-        ran = [other for other in attacks if other["eps"] == row["eps"] and other["attack"] in SUITES["autoattack"]]
-        if row["attack"] not in SUITES["autoattack"] or len(ran) < len(SUITES["autoattack"]):
+        whole = wholes.get(row["attack"])
+        parts = parts_of(whole) if whole is not None else ()
+        ran = [other for other in attacks if other["eps"] == row["eps"] and other["attack"] in parts]
+        if whole is None or len(ran) < len(parts):
             rows.append(row)
         elif row is ran[-1]:
             seconds = sum(other["seconds"] for other in ran)
-            rows.append({**row, "attack": "autoattack", "steps": None, "restarts": 1, "seconds": seconds})
+            rows.append({**row, "attack": whole.name, "steps": None, "restarts": 1, "seconds": seconds})
     return rows
 
 
@@ -74,7 +60,8 @@ def title(row: dict[str, Any]) -> str:
 
 def attack_name(row: dict[str, Any]) -> str:
     """As in PGD-40, or PGD on margins x2 with its restarts."""
-    name = f"PGD-{row['steps']}" if row["attack"] == "pgd" else NAMES.get(row["attack"], row["attack"])
+    counted = {attack.name for attack in all_attacks() if attack.titled_by_steps}
+    name = title_of(row["attack"]) + (f"-{row['steps']}" if row["attack"] in counted else "")
     return f"{name} x{row['restarts']}" if row["restarts"] > 1 else name
 
 
@@ -89,7 +76,7 @@ def _accuracy(name: str, row: dict[str, Any]) -> str:
 def _winners(row: dict[str, Any]) -> str:
     """The attacks that broke most."""
     order = sorted(row["won"].items(), key=lambda item: -item[1]["broke"])[:3]
-    words = ", ".join(f"{NAMES.get(name, 'PGD')} {entry['broke']}" for name, entry in order if entry["broke"])
+    words = ", ".join(f"{title_of(name)} {entry['broke']}" for name, entry in order if entry["broke"])
     return f"   broken by: {words}" if words else ""
 
 

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from gammacaps.attacks import fgsm, noise, pgd, vote_surrogate
+from gammacaps.attacks.attack import Attempt
+from gammacaps.attacks.table import attack_named
 from gammacaps.data.split import rank_in_class
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import activate
@@ -27,7 +28,6 @@ from gammacaps.models import Model, Parse, has_capsules
 from gammacaps.models.shared_weights import on_same_weights
 
 SEED = 0
-PGD_STEPS, DRAWS = 40, 20
 EXAMPLES = 8  # real images shown for a capsule
 # A price on brightness leaves dark what a class capsule does not look at, as in the report.
 CLASS_PENALTY = 1e-4
@@ -140,23 +140,10 @@ def attacked_image(
     generator = torch.Generator(image.device).manual_seed(SEED)
     if asked.eps == 0:
         return image
-    if asked.attack == "noise":
-        told = counted(model, tick, DRAWS + 1)  # one pass before the draws
-        return noise(told.forward, images, labels, eps=asked.eps, draws=DRAWS, generator=generator)[0]
-    if asked.attack == "fgsm":
-        return fgsm(counted(model, tick, 1).forward, images, labels, eps=asked.eps, targets=targets)[0]
-    victim = vote_surrogate(model) if asked.attack == "vote" else model
-    return pgd(
-        # A function and no network, since the kernels for networks on a GPU know nothing of capsules switched off.
-        counted(victim, tick, PGD_STEPS).forward,
-        images,
-        labels,
-        eps=asked.eps,
-        step=asked.eps / 10,
-        steps=PGD_STEPS,
-        targets=targets,
-        generator=generator,
-    )[0]
+    live = questions.live_attacks()[asked.attack]
+    attempt = Attempt(asked.eps, live.numbers(asked.eps), generator, targets=targets, to_the_end=True)
+    run = attack_named(asked.attack).run
+    return run(counted(model, tick, live.passes), images, labels, attempt)[0].detach()
 
 
 def activated(asked: questions.Activate, network: Network, tick: Tick) -> dict[str, Any]:
@@ -258,6 +245,11 @@ def described(network: Network) -> dict[str, Any]:
         "class_names": list(network.class_names),
         "weights": sum(p.numel() for p in model.parameters()),
         "trees": network.trees,
+        "attacks": [
+            {"name": name, "words": live.words, "aims": live.aims}
+            for name, live in questions.live_attacks().items()
+            if questions.why_not(name, network) is None
+        ],
         "trained_on": training.data if training else None,
         "under_attack": training.robust if training else None,
         "eps": network.eps,

@@ -4,16 +4,17 @@ import base64
 import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gammacaps.attacks.attack import Live, Victim
+from gammacaps.attacks.table import all_attacks, attack_named
 from gammacaps.errors import InputError, check_choice
 from gammacaps.explorer.networks import TAU, Network
 
-AttackName = Literal["pgd", "fgsm", "vote", "noise"]
 MOST_OFF = 64  # capsules switched off at once
 LEAST_EPS = 1e-6  # of an attack: less is lost in the rounding of a pixel
 MOST_WORDS = 40  # characters of a value that an error repeats
@@ -37,7 +38,7 @@ class Parse:
 class Attack(Parse):
     """The tree of an image before and after an attack."""
 
-    attack: AttackName = "pgd"
+    attack: str = "pgd"  # by its name in the table of attacks
     eps: float = 0.1
     target: int | None = None  # the class to be taken for; without it any but the present one
 
@@ -63,18 +64,29 @@ def read_attack(body: Any, networks: Sequence[Network]) -> Attack:
     common = _parse_fields(fields, networks)
     network = networks[common["network"]]
     name = fields.get("attack", "pgd")
-    choice("attack", name, get_args(AttackName))
-    if name == "vote" and not network.trees:
-        raise InputError(f"{network.name} has no votes: choose another attack, such as pgd.")
+    choice("attack", name, list(live_attacks()))
+    if (reason := why_not(name, network)) is not None:
+        raise InputError(f"{network.name} can't be attacked so ({reason}): choose another attack, such as pgd.")
     target = fields.get("target")
     if target is not None:
         target = whole("target", target, 0, network.model.classes - 1)
-        if name == "noise":
-            raise InputError("Noise aims at no class: leave target out.")
+        if not live_attacks()[name].aims:
+            raise InputError(f"{name.capitalize()} aims at no class: leave target out.")
     eps = number("eps", fields.get("eps", network.eps), 0, 1)
     if 0 < eps < LEAST_EPS:
         raise InputError(f"eps must be 0 or a number from {LEAST_EPS:g} to 1, not {shortened(eps)}.")
     return Attack(**common, attack=name, eps=eps, target=target)
+
+
+def live_attacks() -> dict[str, Live]:
+    """The attacks that can be played with, by name, in the order of the menu."""
+    live = {attack.name: attack.live for attack in all_attacks() if attack.live is not None}
+    return dict(sorted(live.items(), key=lambda item: item[1].place))
+
+
+def why_not(attack: str, network: Network) -> str | None:
+    """Why an attack can't run on a network, or None where it can."""
+    return attack_named(attack).why_not(Victim(network.model.classes, capsules=network.trees))
 
 
 def read_activate(body: Any, networks: Sequence[Network]) -> Activate:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gammacaps.errors import check_choice
-from gammacaps.evaluation.config import ATTACKS, SUITES
+from gammacaps.evaluation.config import check_attacks
 from gammacaps.options import check_whole
 
 PaperPart = Literal[
@@ -55,8 +54,8 @@ class ReproduceConfig:
     """auto, cpu, cuda, cuda:1 and so on."""
 
     def __post_init__(self) -> None:
-        for attack in self.suite:
-            check_choice("attack or suite", attack, (*SUITES, *ATTACKS))
+        if self.suite:  # the table of attacks needs torch, and help shows this
+            check_attacks(self.suite)
         for name in ("steps", "evaluate_images"):
             check_whole(name, getattr(self, name))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gammacaps.evaluation.config import ATTACKS
+from gammacaps.attacks.table import attack_names
 from gammacaps.paper.plan import name_of
 from gammacaps.paper.record import Record
 
@@ -65,7 +65,7 @@ def lacking_attacks(record: Record, beside: Iterable[Record]) -> list[str]:
     rows = record.figures["worst"]
     others = {name for other in beside for name in asked_attacks(other)}
     own = set.intersection(*(record.suite(row["eps"]) for row in rows)) if rows else others
-    return [name for name in ATTACKS if name in others - own]
+    return [name for name in attack_names() if name in others - own]
 
 
 def unlike_steps(rows: Sequence[dict[str, Any]]) -> str:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gammacaps.attacks.table import attack_names
 from gammacaps.data.archive import open_arrays
 from gammacaps.errors import InputError
-from gammacaps.evaluation.config import ATTACKS
 from gammacaps.files import read_json, write_whole
 from gammacaps.runs.plain import Misfit, read_as
 from gammacaps.runs.results import AttackRow, CheckRow, Figures, WorstRow
@@ -96,7 +96,7 @@ class Record:
     def suite(self, eps: float) -> set[str]:
         """The attacks that were asked for in the worst case at a radius; none where there is no worst case."""
         row = self.worst(eps) or {"attacks": ()}
-        return {name for name in row.get("suite", row["attacks"]) if name in ATTACKS}
+        return {name for name in row.get("suite", row["attacks"]) if name in attack_names()}
 
     def line(self) -> str:
         """Its figures in short: accuracies clean, under PGD and in the worst case; T and D where it has capsules."""

@@ -13,7 +13,7 @@ from typing import Any
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.store import identity
+from gammacaps.evaluation.identity import identity
 from gammacaps.files import check_can_write, told
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gammacaps.attacks import pgd
 from gammacaps.data import DataSet, load_set
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
+from gammacaps.evaluation.specs import pictured_attack
 from gammacaps.explain.activate import Generated, activate_all
 from gammacaps.explain.examples import Features, Served, Strongest, classes_served, features, strongest
 from gammacaps.explain.filters import Filters, first_filters
@@ -121,7 +121,7 @@ def collect(run: Path, config: ReportConfig) -> Collected:
         if beside_it is not None:
             beside = _generated(beside_it, "class", images, made, config)[0]
         _say("Taking test images apart ...")
-        pairs = _pairs(model, test, of.config, config)
+        pairs = _pairs(model, test, of.config, config, results)
         if pairs:
             image = test.images[pairs[0].place].to(device)
             routing = routing_trees(model, image, tau=config.tau, class_names=names)
@@ -220,7 +220,9 @@ def _generated(
     return [Shown(j, one, features(one), most[j]) for j, one in zip(chosen, found, strict=True)], total
 
 
-def _pairs(model: CapsuleModel, test: DataSet, about: RunConfig, config: ReportConfig) -> list[Pair]:
+def _pairs(
+    model: CapsuleModel, test: DataSet, about: RunConfig, config: ReportConfig, results: dict[str, Any] | None
+) -> list[Pair]:
     """Trees of the first rightly answered test image of some classes, evenly spread, clean and attacked."""
     device = next(model.parameters()).device
     places = []
@@ -235,8 +237,8 @@ def _pairs(model: CapsuleModel, test: DataSet, about: RunConfig, config: ReportC
         return []
     images, labels = test.images[places].to(device), test.labels[places].to(device)
     eps = config.eps if config.eps is not None else about.train.eps if about.train else EPS
-    generator = torch.Generator(device).manual_seed(config.seed)
-    attacked = pgd(model, images, labels, eps=eps, step=eps / 10, generator=generator)
+    measured = results["attacks"] if results is not None else ()
+    attacked = pictured_attack(measured, eps, model, images, labels, seed=config.seed)
     trees = [parse_trees(model, x, tau=config.tau, class_names=test.class_names) for x in (images, attacked)]
     return [
         Pair(place, label, eps, clean, broken)

@@ -7,8 +7,8 @@ from typing import Any
 from gammacaps.data.named_sets import credit, research_only
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.identity import identity
 from gammacaps.evaluation.interval import with_interval
-from gammacaps.evaluation.store import identity
 from gammacaps.evaluation.table import attack_name, shown
 from gammacaps.files import write_json, write_whole
 from gammacaps.models.folder import new_run

@@ -5,14 +5,15 @@ from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import StoredImages
-from gammacaps.evaluation.checks.check import Check, Verdict
 from gammacaps.evaluation.checks.compare import compare
+from gammacaps.evaluation.checks.finding import Finding, Verdict
 from gammacaps.evaluation.checks.planted import planted
 from gammacaps.evaluation.checks.probe import bound, gradients, learned, longer, neighbours, repeats
-from gammacaps.evaluation.measure import Measured, Report
-from gammacaps.evaluation.turns import drawn_in_turns
+from gammacaps.evaluation.class_turns import drawn_in_turns
+from gammacaps.evaluation.measure import Measured
+from gammacaps.progress import OnProgress
 
-__all__ = ["Check", "Verdict", "all_checks", "probed_radius", "verdict"]
+__all__ = ["Finding", "Verdict", "all_checks", "probed_radius", "verdict"]
 
 # Images that a probe looks at, so that the checks take a small part of an evaluation's time.
 PROBED = 100
@@ -25,52 +26,52 @@ def all_checks(
     images: Tensor | StoredImages,
     labels: Tensor,
     correct: Tensor,
-    found: list[Measured],
+    outcomes: list[Measured],
     curve: list[Measured],
     *,
     seed: int = 0,
-    report: Report = lambda *_: None,
-) -> list[Check]:
+    progress: OnProgress = lambda *_: None,
+) -> list[Finding]:
     """All checks, the probes on images of all classes, at `probed_radius`."""
-    eps = probed_radius(correct, found)
+    eps = probed_radius(correct, outcomes)
     drawn = drawn_in_turns(labels.cpu(), seed)  # stored images are read by places on the CPU
     some, named = images[drawn[:PROBED]], labels[drawn[:PROBED]]
-    checks = [learned(correct, labels), *compare(found, curve)]
-    if any(m.spec.eps == eps for m in found):
-        stood, done = _stood(correct, found, eps)
+    checks = [learned(correct, labels), *compare(outcomes, curve)]
+    if any(m.spec.eps == eps for m in outcomes):
+        stood, done = _stood(correct, outcomes, eps)
         index = drawn[stood[drawn]][:PROBED]
         drawn_from = round(int(done.sum()) * len(index) / max(1, int(stood.sum())))
-        report("check of longer attacks", 0, len(index))
+        progress("check of longer attacks", 0, len(index))
         checks.append(longer(model, images[index], labels[index], eps, seed, drawn_from))
-    report("checks of gradients", 0, len(some))
+    progress("checks of gradients", 0, len(some))
     checks.append(bound(model, some, named, seed))
     checks += gradients(model, some, named, eps, seed)
     checks += [repeats(model, some), neighbours(model, some)]
-    report("check by planted examples", 0, len(some[:PLANTED]))
-    apgd = any(m.spec.attack == "apgd-ce" and m.spec.eps == eps for m in found)
+    progress("check by planted examples", 0, len(some[:PLANTED]))
+    apgd = any(m.spec.attack == "apgd-ce" and m.spec.eps == eps for m in outcomes)
     checks.append(planted(model, some[:PLANTED], eps, seed, apgd=apgd))
     return checks
 
 
-def probed_radius(correct: Tensor, found: list[Measured]) -> float:
+def probed_radius(correct: Tensor, outcomes: list[Measured]) -> float:
     """The largest radius below 0.5 at which a tenth of the images stand: where none do, there is nothing to doubt.
 
     Where there is none, the smallest; without any attack 0.1.
     """
-    radii = sorted({m.spec.eps for m in found if 0 < m.spec.eps < 0.5})
-    standing = {eps: _stood(correct, found, eps) for eps in radii}
+    radii = sorted({m.spec.eps for m in outcomes if 0 < m.spec.eps < 0.5})
+    standing = {eps: _stood(correct, outcomes, eps) for eps in radii}
     kept = [eps for eps, (stood, done) in standing.items() if done.any() and stood.sum() >= ENOUGH * done.sum()]
     return max(kept, default=radii[0] if radii else 0.1)
 
 
-def _stood(correct: Tensor, found: list[Measured], eps: float) -> tuple[Tensor, Tensor]:
+def _stood(correct: Tensor, outcomes: list[Measured], eps: float) -> tuple[Tensor, Tensor]:
     """The images that stood under all attacks at a radius, and those that all attacks came to."""
-    here = [m for m in found if m.spec.eps == eps]
+    here = [m for m in outcomes if m.spec.eps == eps]
     done = torch.stack([m.done for m in here]).all(0)
     return correct & ~torch.stack([m.broken for m in here]).any(0) & done, done
 
 
-def verdict(checks: list[Check]) -> Verdict:
+def verdict(checks: list[Finding]) -> Verdict:
     """The worst of them."""
-    found = {check.verdict for check in checks}
-    return "fail" if "fail" in found else "warn" if "warn" in found else "pass"
+    verdicts = {check.verdict for check in checks}
+    return "fail" if "fail" in verdicts else "warn" if "warn" in verdicts else "pass"

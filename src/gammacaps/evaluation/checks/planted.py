@@ -11,7 +11,7 @@ from gammacaps.attacks import frozen, pgd
 from gammacaps.attacks.auto import auto_attack
 from gammacaps.attacks.balls import LinfBall
 from gammacaps.attacks.gradient import Classifier
-from gammacaps.evaluation.checks.check import Check, graded, percent
+from gammacaps.evaluation.checks.finding import Finding, graded, percent
 from gammacaps.models import has_capsules
 
 Features = Callable[[Tensor], Tensor]
@@ -19,7 +19,7 @@ POINTS = 200
 MOST = 512  # features looked at, for a square matrix of them is solved for each image
 
 
-def planted(model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: bool = False) -> Check:
+def planted(model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: bool = False) -> Finding:
     """Alters the network's last step so that an adversarial example exists near each image, and attacks it.
 
     By PGD, and where `apgd` says that the figures rest on AutoAttack's APGD-CE too, by that where PGD found nothing.
@@ -27,14 +27,14 @@ def planted(model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: b
     features = features_of(model, images)
     if features is None:
         words = "The network shows no features beside its scores, so that no new last step could be planted"
-        return Check("planted-examples", "skip", None, f"{words}.")
+        return Finding("planted-examples", "skip", None, f"{words}.")
     generator = torch.Generator(images.device).manual_seed(seed)
     with torch.no_grad():
         direction, threshold, possible = plant(features, images, eps, generator)
     images, direction, threshold = images[possible], direction[possible], threshold[possible]
     if len(images) == 0:
         words = "Near no image could a last step be found that one random point passes and the others do not"
-        return Check("planted-examples", "skip", None, f"{words}.")
+        return Finding("planted-examples", "skip", None, f"{words}.")
 
     def altered(points: Tensor, own: slice = slice(None)) -> Tensor:
         passed = (features(points) * direction[own]).sum(1) - threshold[own]
@@ -55,17 +55,17 @@ def planted(model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: b
             moved = auto_attack(network, images[own], labels[own], eps=eps, part="apgd-ce", seed=seed)
             with torch.no_grad():
                 later += int(network(moved).argmax(1))
-    found = int(seen.sum()) + later
+    both = int(seen.sum()) + later
     words = (
         f"In a copy altered so that an adversarial example surely lies near each image, PGD finds {int(seen.sum())} of "
         f"{len(images)}{f' and APGD-CE {later} of the others' if missed else ''} ({POINTS} random points: "
         f"{percent(by_chance)})"
     )
-    lost = len(images) - found
+    lost = len(images) - both
     verdict = graded(lost, max(1, len(images) / 10), max(1, len(images) / 4))
     who = "they" if missed else "it"
     end = "" if verdict == "pass" else f": {who} can't be trusted to find those of the network itself"
-    return Check("planted-examples", verdict, found / len(images), f"{words}{end}.")
+    return Finding("planted-examples", verdict, both / len(images), f"{words}{end}.")
 
 
 def plant(

@@ -6,7 +6,8 @@ import { state } from "./state.js";
 export function attackControls(facts, changed, stop) {
   const [eps, value, kind, target] = ["eps", "eps-value", "attack-kind", "target"].map(byId);
   target.append(...facts.class_names.map((name, place) => make("option", { value: place }, name)));
-  if (!facts.trees) kind.querySelector('[value="vote"]').remove();
+  kind.append(...facts.attacks.map((each) => make("option", { value: each.name }, each.words)));
+  const aims = () => facts.attacks.find((each) => each.name === kind.value)?.aims;
   const tell = () => {
     value.textContent = Number(eps.value) ? two(Number(eps.value)) : "none";
     eps.setAttribute("aria-valuetext", Number(eps.value) ? `eps ${two(Number(eps.value))}` : "no attack");
@@ -15,7 +16,7 @@ export function attackControls(facts, changed, stop) {
     state.eps = Number(eps.value);
     state.attack = kind.value;
     state.target = target.value === "" ? null : Number(target.value);
-    target.disabled = kind.value === "noise";
+    target.disabled = !aims();
   };
   eps.addEventListener("input", tell);
   for (const each of [eps, kind, target]) {
@@ -33,7 +34,7 @@ export function attackControls(facts, changed, stop) {
     kind.value = state.attack;
     if (!kind.value) kind.value = state.attack = "pgd";
     target.value = state.target ?? "";
-    target.disabled = kind.value === "noise";
+    target.disabled = !aims();
     tell();
   };
 }

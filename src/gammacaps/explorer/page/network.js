@@ -49,8 +49,9 @@ export class Network {
         this.hooks.answered(this);
       }
       if (attacking) {
-        const body = { ...this.question(), attack: this.kind(), eps: state.eps };
-        if (state.target !== null && this.kind() !== "noise") body.target = state.target;
+        const attack = this.attack();
+        const body = { ...this.question(), attack: attack.name, eps: state.eps };
+        if (state.target !== null && attack.aims) body.target = state.target;
         this.hooks.progress(this.place, 0, 0);
         const found = await follow("/api/attack", body, signal, (done, of) => this.hooks.progress(this.place, done, of));
         this.answer = { ...found, sides: [found.clean, found.attacked] };
@@ -73,8 +74,10 @@ export class Network {
     this.hooks.progress(this.place, null);
   }
 
-  kind() {
-    return state.attack === "vote" && !this.facts.trees ? "pgd" : state.attack;
+  // The attack that is chosen; the first of the menu where it can't run on this network.
+  attack() {
+    const { attacks } = this.facts;
+    return attacks.find((each) => each.name === state.attack) ?? attacks[0];
   }
 
   empty() {

@@ -81,7 +81,7 @@ export async function recall(networks) {
   const bytes = first.image_shape.reduce((product, side) => product * side, 1);
   const layers = networks.map((each) => each.layers);
   const iterations = Math.max(...networks.map((each) => each.iterations ?? 1));
-  const attacks = ["pgd", "fgsm", "noise", ...(networks.some((each) => each.trees) ? ["vote"] : [])];
+  const attacks = networks.flatMap((each) => each.attacks.map((attack) => attack.name));
   const found = structuredClone(START);
   const parts = new URLSearchParams(location.hash.slice(1));
   // Each takes its part's words and says whether they made sense.

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from gammacaps.evaluation.config import ATTACKS, EvaluateConfig
+from gammacaps.attacks.table import attack_names
+from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.plan import PARTS
 from gammacaps.paper.readings import UNLEARNED, Records, asked_attacks, lacking_attacks, unlearned
@@ -70,7 +71,8 @@ def _suite(records: list[Record]) -> str:
             stood = any(row["correct"] for row in record.figures["worst"])
             run = f"`{record.name}`{'' if stood else ' (no image of which stood anyway)'}"
             without.setdefault(", ".join(names), []).append(run)
-    words = f"The suite, as `gammacaps evaluate` names them: {', '.join(name for name in ATTACKS if name in asked)}"
+    suite = ", ".join(name for name in attack_names() if name in asked)
+    words = f"The suite, as `gammacaps evaluate` names them: {suite}"
     if any("grey" in row["attacks"] for record in records for row in record.figures["worst"]):
         words += ", and at eps 0.5 the grey image that every image can become"
     return f"{words}." + "".join(f" Without {names}: {', '.join(runs)}." for names, runs in without.items())

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from gammacaps.attacks.gradient import Classifier
-from gammacaps.data.fingerprint import fingerprint
 from gammacaps.distributed.processes import ALONE, Processes
 from gammacaps.errors import InputError
 from gammacaps.evaluation.specs import Spec
@@ -18,7 +16,7 @@ from gammacaps.files import read_json, told, write_json
 from gammacaps.runs.plain import Misfit, read_as
 
 
-class Store:
+class PredictionStore:
     """Per attack: the class that each attacked image was taken for, by the image's place in the test set.
 
     A file a spec under `folder`; without a folder it forgets everything at the end. What was measured with other
@@ -83,7 +81,7 @@ class Store:
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
+class StoredPredictions:
     """What one attack made of the images."""
 
     attack: dict[str, Any]
@@ -98,40 +96,23 @@ class Kept:
 
 
 @dataclasses.dataclass(frozen=True)
-class KeptFile:
-    """A file of the store; those of older versions are a bare `Kept`."""
+class PredictionFile:
+    """A file of the store; those of older versions are a bare `StoredPredictions`."""
 
     sha256: str
-    kept: Kept
+    kept: StoredPredictions
 
 
 def read_kept(path: Path) -> dict[str, Any]:
-    """What a file of the store holds, as `Store` knows it; an answer that was changed since is noticed."""
+    """What a file of the store holds, as `PredictionStore` knows it; an answer that was changed since is noticed."""
     content = read_json(path)
     if isinstance(content, dict) and "predicted" in content:
-        read_as(Kept, content)
+        read_as(StoredPredictions, content)
         return content
-    if read_as(KeptFile, content).sha256 != _hash(content["kept"]):
+    if read_as(PredictionFile, content).sha256 != _hash(content["kept"]):
         raise Misfit("its content is not what was written")
     return dict(content["kept"])
 
 
 def _hash(entry: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
-
-
-def identity(model: Classifier) -> str:
-    """A classifier's fingerprint: of its configuration and its weights with their names, where it has them.
-
-    Of the configuration only what is not the default counts, so that figures stay those of their network when networks
-    get a new option.
-    """
-    if not isinstance(model, nn.Module):
-        return "unknown"
-    weights, config = model.state_dict(), getattr(model, "config", None)
-    chosen: Any = config
-    if dataclasses.is_dataclass(config):
-        values = {field.name: (getattr(config, field.name), field.default) for field in dataclasses.fields(config)}
-        chosen = {name: value for name, (value, usual) in values.items() if value != usual}
-    told = f"{type(model).__name__}{chosen}{list(weights)}"
-    return hashlib.sha256(f"{told}{fingerprint(*weights.values())}".encode()).hexdigest()

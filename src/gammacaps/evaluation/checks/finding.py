@@ -1,4 +1,4 @@
-"""One check of whether robustness figures can be believed: a verdict, the number behind it, what it means."""
+"""What a check of robustness figures finds: a verdict, the number behind it, what it means."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,8 +7,8 @@ Verdict = Literal["pass", "warn", "fail", "skip"]
 
 
 @dataclass(frozen=True)
-class Check:
-    """In results.json as it is here."""
+class Finding:
+    """Of the check of that name, in results.json as it is here."""
 
     check: str
     verdict: Verdict
