@@ -22,7 +22,7 @@ from gammacaps.explain.maps import BATCH
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.models import CapsuleModel, Model
 from gammacaps.models.shipped import run_folder
-from gammacaps.report.collect import depends_on_neighbours
+from gammacaps.report.study import depends_on_neighbours
 from gammacaps.runs.config import RunConfig
 from gammacaps.runs.run import EPS, Run
 

@@ -22,7 +22,7 @@ from gammacaps.names import AttackLossName
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.plan import PALE, PARTS, QUICK_INPUTS, QUICK_SUITE, TENTH, Planned, limited
-from gammacaps.report.collect import ON_CPU, ON_GPU
+from gammacaps.report.study import ON_CPU, ON_GPU
 
 AUTHORS_LOSS: AttackLossName = "ce"  # what PGD makes large in the authors' code
 TENTH_STEP = 0.0025  # 40 of them cross the largest ball
