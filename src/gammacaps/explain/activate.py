@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from gammacaps.attacks import frozen
 from gammacaps.errors import InputError, check_choice
 from gammacaps.explain.fast import fast_steps
+from gammacaps.explain.pictures import image_png
 from gammacaps.models import CapsuleModel
 from gammacaps.options import check_seed
 
@@ -34,8 +35,6 @@ class Generated:
     seed: int
 
     def _repr_png_(self) -> bytes:
-        from gammacaps.explain.pictures import image_png
-
         return image_png(self.image)
 
 

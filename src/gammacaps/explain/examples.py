@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from gammacaps.data import check_images
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import Generated, check_capsules
-from gammacaps.explain.maps import BATCH, activations_in_batches, named
+from gammacaps.explain.batches import BATCH, activations_in_batches, named
 from gammacaps.explain.pictures import Row, figure_png, grid_png, heat_figure, plain
 from gammacaps.options import check_tau
 

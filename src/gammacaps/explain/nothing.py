@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gammacaps.data import check_images
-from gammacaps.explain.maps import BATCH, in_batches, named
+from gammacaps.explain.batches import BATCH, in_batches, named
 from gammacaps.explain.pictures import figure_png, heat_figure, plain
 from gammacaps.models import CNN, Model
 from gammacaps.options import check_seed, check_whole

@@ -14,11 +14,13 @@ from gammacaps.attacks import fgsm, noise, pgd, vote_surrogate
 from gammacaps.data.split import rank_in_class
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import activate
+from gammacaps.explain.difference import Difference, difference
 from gammacaps.explain.draw.figure import count_changes
 from gammacaps.explain.examples import features, stand_out
 from gammacaps.explain.off import without
+from gammacaps.explain.parsing import routing_parses, routing_trees, tree_of, trees_T
 from gammacaps.explain.pictures import image_png, plain
-from gammacaps.explain.tree import Difference, ParseTree, difference, routing_parses, routing_trees, tree_of, trees_T
+from gammacaps.explain.tree import Tree
 from gammacaps.explorer import questions
 from gammacaps.explorer.drawing import draw_trees
 from gammacaps.explorer.networks import Network
@@ -120,7 +122,7 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
     return answer
 
 
-def tell_difference(clean: ParseTree, found: Difference) -> str:
+def tell_difference(clean: Tree, found: Difference) -> str:
     """What changed, in a line: the class first, then the layers in which anything did."""
     before, after = (clean.class_names[c] for c in found.predicted)
     said = [f"Taken for {before} → {after}." if before != after else f"Taken for {before} in both."]

@@ -3,9 +3,10 @@
 import re
 from typing import Any
 
+from gammacaps.explain.difference import difference
 from gammacaps.explain.draw import draw_pair, draw_routing
+from gammacaps.explain.parsing import routing_trees
 from gammacaps.explain.pictures import image_png, plain
-from gammacaps.explain.tree import difference, routing_trees
 from gammacaps.report.sections.maps import MAP_KINDS
 from gammacaps.report.sections.trees import attacked_pairs, tree_pictures
 from gammacaps.report.study import Shown, Study

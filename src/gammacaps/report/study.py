@@ -14,8 +14,8 @@ from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.explain.activate import Generated, activate_all
+from gammacaps.explain.batches import activations_in_batches
 from gammacaps.explain.examples import Features, features
-from gammacaps.explain.maps import activations_in_batches
 from gammacaps.models import CapsuleModel, Model, load
 from gammacaps.report.config import ReportConfig
 from gammacaps.runs.config import RunConfig

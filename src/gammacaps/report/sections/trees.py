@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks import pgd
+from gammacaps.explain.difference import difference
 from gammacaps.explain.draw.figure import alternative, figure, heaviest, tell_difference
 from gammacaps.explain.draw.layout import lay_out
 from gammacaps.explain.draw.paths import colours_of
 from gammacaps.explain.draw.svg import drawing
-from gammacaps.explain.tree import ParseTree, difference, parse_trees
+from gammacaps.explain.parsing import parse_trees
+from gammacaps.explain.tree import Tree
 from gammacaps.report.content import Picture
 from gammacaps.report.markup import paragraphs, picture, scrolling
 from gammacaps.report.section import Section
@@ -28,8 +30,8 @@ class AttackedPair:
     place: int  # in the test set
     label: int
     eps: float
-    clean: ParseTree
-    attacked: ParseTree
+    clean: Tree
+    attacked: Tree
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def drawings(study: Study, pair: AttackedPair) -> tuple[str, str]:
     return drawing(*size, alternative(pair.clean), *left), drawing(*size, alternative(pair.attacked), *right)
 
 
-def tree_pictures(study: Study, shown: ParseTree) -> dict[tuple[int, int], Tensor]:
+def tree_pictures(study: Study, shown: Tree) -> dict[tuple[int, int], Tensor]:
     """Generated inputs by layer and capsule, as the drawing wants them."""
     places = {layer.name: index for index, layer in enumerate(shown.layers)}
     return {
