@@ -16,10 +16,11 @@ from collections.abc import Sequence
 
 import torch
 
+from gammacaps.explorer.jobs.queue import answer_each
+from gammacaps.explorer.memory import give_back
 from gammacaps.explorer.networks import Network
 from gammacaps.explorer.questions import Parse
 from gammacaps.explorer.server import parse_calls
-from gammacaps.explorer.work import answer_each, give_back
 
 shown: Sequence[Network] = ()  # in the second process
 

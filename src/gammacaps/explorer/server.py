@@ -20,8 +20,10 @@ from starlette.routing import Route
 from gammacaps.errors import InputError
 from gammacaps.explorer import answers, questions
 from gammacaps.explorer.guard import Guard
+from gammacaps.explorer.jobs.job import Call, Calls, Job
+from gammacaps.explorer.jobs.lanes import Busy, Lanes
+from gammacaps.explorer.jobs.queue import Helps
 from gammacaps.explorer.networks import Network
-from gammacaps.explorer.work import Busy, Call, Calls, Helps, Job, Work
 
 KINDS = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript"}
 MOST_BYTES = 2**16  # of a question, and what its pixels take beside
@@ -43,7 +45,7 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
     def ask(question: Any, call: Call) -> bytes | Job:
         """A kept answer, or the job that makes it."""
         key = key_of(question)
-        return work.find(key) or work.job("slow", key, call)
+        return lanes.find(key) or lanes.job("slow", key, call)
 
     async def get_page(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -75,7 +77,7 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
     async def post_parse(request: Request) -> Response:
         asked = questions.read_parse(await body_of(request, limit), networks)
         key = key_of(asked)
-        made = work.find(key) or work.share("quick", key, answers.group_of(asked, networks), asked, calls)
+        made = lanes.find(key) or lanes.share("quick", key, answers.group_of(asked, networks), asked, calls)
         return await whole_answer(request, made)
 
     async def post_attack(request: Request) -> Response:
@@ -93,9 +95,9 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        work.close()
+        lanes.close()
 
-    work = Work(helper)
+    lanes = Lanes(helper)
     routes = [
         Route("/", get_page),
         Route("/page/{name}", get_page),
@@ -118,7 +120,7 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
         exception_handlers=told,
         lifespan=lifespan,
     )
-    app.state.work = work
+    app.state.lanes = lanes
     return app
 
 

@@ -10,15 +10,16 @@ import zlib
 
 import pytest
 
-from gammacaps.explorer import work
-from gammacaps.explorer.work import Busy, Stopped, Work
+from gammacaps.explorer.jobs import kept, lanes, queue
+from gammacaps.explorer.jobs.job import Stopped
+from gammacaps.explorer.jobs.lanes import Busy, Lanes
 
 
 def run(test):
-    """Runs a test in an event loop, with a Work that is closed at its end."""
+    """Runs a test in an event loop, with lanes that are closed at its end."""
 
     async def whole():
-        mine = Work()
+        mine = Lanes()
         try:
             await asyncio.wait_for(test(mine), 60)
         finally:
@@ -107,7 +108,7 @@ def test_a_slow_job_does_not_hold_up_a_quick_one():
 
 
 def test_a_full_lane_refuses(monkeypatch):
-    monkeypatch.setitem(work.WAITING, "quick", 3)
+    monkeypatch.setitem(lanes.WAITING, "quick", 3)
 
     async def test(mine):
         gate = threading.Event()
@@ -136,7 +137,7 @@ def shared(mine, passes, names, group="group"):
 @pytest.fixture
 def patient(monkeypatch):
     """To be held looks slow, which is no reason to share less here."""
-    monkeypatch.setattr(work, "PASS", 1000)
+    monkeypatch.setattr(queue, "PASS", 1000)
 
 
 def hold(mine):
@@ -246,18 +247,18 @@ def test_an_error_is_told_to_all_and_not_kept():
 def test_what_is_kept_has_a_limit_and_the_oldest_goes(monkeypatch):
     answer = os.urandom(1000)  # which can't be packed
     size = len(zlib.compress(answer, 1))
-    monkeypatch.setattr(work, "KEPT", 3 * size)
+    monkeypatch.setattr(kept, "KEPT", 3 * size)
 
     async def test(mine):
         for k in range(5):
             await mine.job("quick", str(k), lambda tick: answer).answer
         await asyncio.sleep(0)
-        assert list(mine.kept) == ["2", "3", "4"]
+        assert list(mine.kept.packed) == ["2", "3", "4"]
         mine.find("2")
         await mine.job("quick", "5", lambda tick: answer).answer
         await asyncio.sleep(0)
-        assert list(mine.kept) == ["4", "2", "5"]
-        assert mine.size == 3 * size
+        assert list(mine.kept.packed) == ["4", "2", "5"]
+        assert mine.kept.size == 3 * size
         assert mine.find("5") == answer
 
     run(test)
@@ -270,14 +271,14 @@ def test_kept_answers_are_packed():
         await mine.job("quick", "key", lambda tick: drawing).answer
         await asyncio.sleep(0)
         assert mine.find("key") == drawing
-        assert mine.size == len(mine.kept["key"]) < len(drawing) / 3
+        assert mine.kept.size == len(mine.kept.packed["key"]) < len(drawing) / 3
 
     run(test)
 
 
 def test_memory_goes_back_once_there_is_nothing_to_do_and_no_sooner(monkeypatch):
     rests = []
-    monkeypatch.setattr(work, "give_back", lambda: rests.append(1))
+    monkeypatch.setattr(lanes, "give_back", lambda: rests.append(1))
 
     async def test(mine):
         gate = threading.Event()
@@ -289,7 +290,7 @@ def test_memory_goes_back_once_there_is_nothing_to_do_and_no_sooner(monkeypatch)
         assert planned.cancelled()
         await mine.job("quick", "c", lambda tick: b"").answer
         assert mine.rest is planned  # one is still at work
-        monkeypatch.setattr(work, "REST", 0)
+        monkeypatch.setattr(lanes, "REST", 0)
         gate.set()
         await slow.answer
         while not rests:
@@ -305,7 +306,7 @@ def test_memory_that_the_allocator_keeps_goes_back_to_the_system():
     program = """
 from pathlib import Path
 from gammacaps.cli import reuse_memory
-from gammacaps.explorer.work import give_back
+from gammacaps.explorer.memory import give_back
 resident = lambda: int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) // 1024
 reuse_memory()
 before = resident()
