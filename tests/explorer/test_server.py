@@ -13,9 +13,9 @@ import pytest
 from serving import asked, request, serving
 
 from gammacaps.explorer import answers, questions, server
-from gammacaps.explorer.guard import allowed
 from gammacaps.explorer.jobs import kept, lanes, queue
 from gammacaps.explorer.jobs.job import Stopped
+from gammacaps.explorer.origins import allowed
 
 SAMPLE = {"image": {"sample": 3}}
 # What a browser says of a click on a link in another site's page.

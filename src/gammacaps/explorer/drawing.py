@@ -31,7 +31,7 @@ def draw_trees(images: Sequence[Sequence[Tree]], *, show_all: bool) -> list[list
     drawn = []
     for place, each in enumerate(images):
         changes = [difference(before, tree) if place else None for before, tree in zip(images[0], each, strict=True)]
-        drawn.append([draw_one(tree, layout, colours, heavy, found) for tree, found in zip(each, changes, strict=True)])
+        drawn.append([draw_one(tree, layout, colours, heavy, one) for tree, one in zip(each, changes, strict=True)])
     return drawn
 
 
@@ -40,13 +40,13 @@ def class_colours(classes: int) -> Colours:
     return {None: OTHER, **{c: PALETTE[c % len(PALETTE)] for c in range(classes)}}
 
 
-def draw_one(tree: Tree, layout: Layout, colours: Colours, heavy: Sequence[float], found: Difference | None) -> str:
-    marks = marks_of(found) if found else {}
+def draw_one(tree: Tree, layout: Layout, colours: Colours, heavy: Sequence[float], change: Difference | None) -> str:
+    marks = marks_of(change) if change else {}
     inside: list[str] = []
     for l in range(len(tree.layers) - 1):
         inside += draw_edges(tree, l, layout, colours, heavy[l])
-        if found:
-            inside += draw_old_edges(l, found.layers[l].moved, layout)
+        if change:
+            inside += draw_old_edges(l, change.layers[l].moved, layout)
     for l, column in enumerate(layout.columns):
         inside += draw_capsules(tree, l, column, colours, {}, marks)
         inside += draw_heading(tree, l, layout)

@@ -15,7 +15,7 @@ from gammacaps.evaluation.run import evaluate_run
 from gammacaps.explain.activate import activate_all
 from gammacaps.explain.filters import first_filters
 from gammacaps.explain.maps import activation_map
-from gammacaps.explain.nothing import none_of_the_above
+from gammacaps.explain.none_of_the_above import none_of_the_above
 from gammacaps.explain.reconstruct import reconstruct
 from gammacaps.models import CapsuleModel, GammaCapsNet, MatrixCapsNet, Model, load
 from gammacaps.names import AttackLossName

@@ -17,9 +17,9 @@ Pictures = Mapping[tuple[int, int], Tensor]  # of a capsule by its layer and its
 Marks = Mapping[tuple[int, int], str]  # "changed parent", "appeared" or "vanished"
 
 
-def marks_of(found: Difference) -> Marks:
+def marks_of(change: Difference) -> Marks:
     marks: dict[tuple[int, int], str] = {}
-    for l, layer in enumerate(found.layers):
+    for l, layer in enumerate(change.layers):
         marks |= {(l, i): "changed parent" for i, _, _ in layer.moved}
         marks |= {(l, i): "appeared" for i in layer.appeared}
         marks |= {(l, i): "vanished" for i in layer.vanished}

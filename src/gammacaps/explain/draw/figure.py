@@ -44,20 +44,20 @@ def draw_pair(clean: Tree, attacked: Tree, *, pictures: Pictures | None = None, 
     On the right a capsule that changed its parent has an outline, one that appeared is a square (a picture: marked
     "new"), one that vanished a cross; dashed edges lead to the parents that capsules in columns had before.
     """
-    found = difference(clean, attacked)
+    change = difference(clean, attacked)
     check_pictures(clean, pictures)
     trees = [clean, attacked]
     layout = lay_out(trees, show_all=show_all, pictures=bool(pictures))
     common = (layout, colours_of(trees), heaviest(trees, layout), pictures or {})
     left = figure(clean, *common, "clean")
-    right = figure(attacked, *common, "attacked", found)
+    right = figure(attacked, *common, "attacked", change)
     apart = layout.width + 20
-    changed = tell_difference(clean, found)
+    changed = tell_difference(clean, change)
     first, height = paragraph(changed, layout.height + 28, apart + layout.width, size=15, font_weight="bold")
     second, height = paragraph(f"{MARKS} {KEY}", height + 4, apart + layout.width, size=13)
-    told = f"Clean image: {alternative(clean)} Attacked image: {alternative(attacked)} {changed}"
+    description = f"Clean image: {alternative(clean)} Attacked image: {alternative(attacked)} {changed}"
     shifted = tag("g", *right, transform=f"translate({apart:g} 0)")
-    return drawing(apart + layout.width, height, told, *left, shifted, *first, *second)
+    return drawing(apart + layout.width, height, description, *left, shifted, *first, *second)
 
 
 def draw_routing(trees: Sequence[Tree], *, pictures: Pictures | None = None, show_all: bool = False) -> str:
@@ -73,8 +73,8 @@ def draw_routing(trees: Sequence[Tree], *, pictures: Pictures | None = None, sho
         for n, tree in enumerate(trees)
     ]
     key, height = paragraph(KEY, apart * len(trees), layout.width)
-    told = " ".join(f"Iteration {tree.iteration}: {alternative(tree)}" for tree in trees)
-    return drawing(layout.width, height, told, *figures, *key)
+    description = " ".join(f"Iteration {tree.iteration}: {alternative(tree)}" for tree in trees)
+    return drawing(layout.width, height, description, *figures, *key)
 
 
 def figure(
@@ -84,15 +84,15 @@ def figure(
     heavy: Sequence[float],
     pictures: Pictures,
     title: str,
-    found: Difference | None = None,
+    change: Difference | None = None,
 ) -> Iterator[str]:
     """One tree in its layout; with a difference, what changed is marked."""
-    marks: Marks = marks_of(found) if found else {}
+    marks: Marks = marks_of(change) if change else {}
     yield from draw_input(tree, layout, title)
     for l in range(len(tree.layers) - 1):
         yield from draw_edges(tree, l, layout, colours, heavy[l])
-        if found:
-            yield from draw_old_edges(l, found.layers[l].moved, layout)
+        if change:
+            yield from draw_old_edges(l, change.layers[l].moved, layout)
     for l, column in enumerate(layout.columns):
         yield from draw_capsules(tree, l, column, colours, pictures, marks)
         yield from draw_heading(tree, l, layout)
@@ -176,11 +176,11 @@ def alternative(tree: Tree) -> str:
     return " ".join(said)
 
 
-def tell_difference(clean: Tree, found: Difference) -> str:
+def tell_difference(clean: Tree, change: Difference) -> str:
     """What changed, in a line."""
-    before, after = (clean.class_names[c] for c in found.predicted)
+    before, after = (clean.class_names[c] for c in change.predicted)
     said = [f"Taken for {before} → {after}." if before != after else f"Taken for {before} in both."]
-    for layer in found.layers:
+    for layer in change.layers:
         said.append(f"{layer.name}: {count_changes(layer) or 'nothing changed'}.")
     return " ".join(said)
 

@@ -47,13 +47,15 @@ def bundles(tree: Tree, l: int, layout: Layout) -> list[Bundle]:
     if known is not None:
         return known
     ways, lower, upper = leads_to(tree), layout.columns[l], layout.columns[l + 1]
-    found: dict[tuple[float, float, int | None], list[tuple[int, int, float]]] = {}  # by where they begin, end and lead
+    grouped: dict[
+        tuple[float, float, int | None], list[tuple[int, int, float]]
+    ] = {}  # by where they begin, end and lead
     for index, node in tree.nodes_of(l).items():
         if node.parent is not None and node.coupling is not None:
             key = (lower.levels[index], upper.levels[node.parent], ways[l, index])
-            found.setdefault(key, []).append((index, node.parent, node.coupling))
+            grouped.setdefault(key, []).append((index, node.parent, node.coupling))
     made = []
-    for (start, end, goal), edges in found.items():
+    for (start, end, goal), edges in grouped.items():
         capsules, parents, couplings = zip(*edges, strict=True)
         ends = (lower.right, start), (upper.left, end)
         made.append(Bundle(*ends, goal, capsules, tuple(sorted(set(parents))), sum(couplings)))

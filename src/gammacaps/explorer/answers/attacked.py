@@ -21,7 +21,7 @@ from gammacaps.models import Model
 PGD_STEPS, DRAWS = 40, 20
 
 
-def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, Any]:
+def attack(asked: questions.AttackQuestion, network: Network, tick: Tick) -> dict[str, Any]:
     """Both trees, the changed image and what changed. The class that the network gives the clean image is attacked."""
     image = questions.image_of(asked.image, network)
     model = with_off(asked, network)
@@ -46,19 +46,19 @@ def attack(asked: questions.Attack, network: Network, tick: Tick) -> dict[str, A
     if network.trees:
         how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
         trees = [routing_trees(model, x, **how) for x in (image, attacked)]
-        found = difference(trees[0][-1], trees[1][-1])
+        change = difference(trees[0][-1], trees[1][-1])
         answer["drawings"] = draw_trees(trees, show_all=asked.all)
         answer["clean"]["tree"], answer["attacked"]["tree"] = (each[-1].to_json() for each in trees)
-        answer["changed"] = found.to_json()
-        answer["words"] = tell_difference(trees[0][-1], found)
+        answer["changed"] = change.to_json()
+        answer["words"] = tell_difference(trees[0][-1], change)
     return answer
 
 
-def tell_difference(clean: Tree, found: Difference) -> str:
+def tell_difference(clean: Tree, change: Difference) -> str:
     """What changed, in a line: the class first, then the layers in which anything did."""
-    before, after = (clean.class_names[c] for c in found.predicted)
+    before, after = (clean.class_names[c] for c in change.predicted)
     said = [f"Taken for {before} → {after}." if before != after else f"Taken for {before} in both."]
-    for layer in found.layers:
+    for layer in change.layers:
         counts = count_changes(layer)
         said += [f"{layer.name}: {counts}."] if counts else []
     if len(said) == 1:
@@ -67,7 +67,7 @@ def tell_difference(clean: Tree, found: Difference) -> str:
 
 
 def attacked_image(
-    asked: questions.Attack, model: Model, image: Float[Tensor, "C H W"], label: int, tick: Tick
+    asked: questions.AttackQuestion, model: Model, image: Float[Tensor, "C H W"], label: int, tick: Tick
 ) -> Float[Tensor, "C H W"]:
     images, labels = image.unsqueeze(0), torch.tensor([label], device=image.device)
     targets = None if asked.target is None else torch.tensor([asked.target], device=image.device)
@@ -75,8 +75,8 @@ def attacked_image(
     if asked.eps == 0:
         return image
     if asked.attack == "noise":
-        told = counted(model, tick, DRAWS + 1)  # one pass before the draws
-        return noise(told.forward, images, labels, eps=asked.eps, draws=DRAWS, generator=generator)[0]
+        counting = counted(model, tick, DRAWS + 1)  # one pass before the draws
+        return noise(counting.forward, images, labels, eps=asked.eps, draws=DRAWS, generator=generator)[0]
     if asked.attack == "fgsm":
         return fgsm(counted(model, tick, 1).forward, images, labels, eps=asked.eps, targets=targets)[0]
     victim = vote_surrogate(model) if asked.attack == "vote" else model

@@ -17,7 +17,7 @@ EXAMPLES = 8  # real images shown for a capsule
 CLASS_PENALTY = 1e-4
 
 
-def activated(asked: questions.Activate, network: Network, tick: Tick) -> dict[str, Any]:
+def activated(asked: questions.ActivateQuestion, network: Network, tick: Tick) -> dict[str, Any]:
     """An input generated for a capsule, the mean of the best: the lengths that these and it reached, and its scores."""
     top = asked.layer == len(network.counts) - 1
     made = activate(
@@ -74,9 +74,9 @@ def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
 def audited(network: Network, layer: int, index: int) -> dict[str, Any] | None:
     """A capsule's row of audit.json, where there is one."""
     name = network.capsules.layers[layer]
-    for found in (network.audit or {}).get("layers", ()):
-        if found["layer"] == name:
-            for row in found["capsules"]:
+    for audited_layer in (network.audit or {}).get("layers", ()):
+        if audited_layer["layer"] == name:
+            for row in audited_layer["capsules"]:
                 if row["capsule"] == index:
                     assert network.audit is not None
                     return {"tau": network.audit["tau"], "eps": network.audit["eps"], **row}

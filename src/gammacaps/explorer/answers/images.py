@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from gammacaps.explain.off import without
+from gammacaps.explain.ablation import without
 from gammacaps.explain.pictures import image_png, plain
 from gammacaps.explorer import questions
 from gammacaps.explorer.jobs.job import Tick
@@ -18,12 +18,12 @@ from gammacaps.models.twin import twin
 SEED = 0
 
 
-def label_of(asked: questions.Parse, network: Network) -> int | None:
+def label_of(asked: questions.ParseQuestion, network: Network) -> int | None:
     """The class of a test image; of any other image, or one of other classes than the network's, nobody knows."""
     return int(network.labels[asked.image["sample"]]) if "sample" in asked.image and network.labelled else None
 
 
-def with_off(asked: questions.Parse, network: Network) -> Model:
+def with_off(asked: questions.ParseQuestion, network: Network) -> Model:
     return without(network.capsules, asked.off) if asked.off else network.model
 
 
@@ -40,7 +40,7 @@ def judged(scores: Float[Tensor, "N"]) -> dict[str, Any]:
 
 def counted(model: Any, tick: Tick, total: int) -> Any:
     """The same network, which tells of each pass it makes; with another's hooks it keeps them."""
-    told = twin(model)
+    counting = twin(model)
     done = 0
 
     def count(module: nn.Module, given: object) -> None:
@@ -48,8 +48,8 @@ def counted(model: Any, tick: Tick, total: int) -> Any:
         tick(min(done, total), total)
         done += 1
 
-    (told.encoder if isinstance(told, CapsuleModel) else told.layers[-1]).register_forward_pre_hook(count)
-    return told
+    (counting.encoder if isinstance(counting, CapsuleModel) else counting.layers[-1]).register_forward_pre_hook(count)
+    return counting
 
 
 def shown(image: Float[Tensor, "C H W"]) -> dict[str, str]:

@@ -32,7 +32,7 @@ def samples(network: Network, label: int | None, first: int, count: int) -> dict
 def described(network: Network) -> dict[str, Any]:
     """What the page says of a network before anything is asked."""
     model, training = network.model, network.about.train
-    found: dict[str, Any] = {
+    about: dict[str, Any] = {
         "name": network.name,
         "given": shlex.quote(network.given),
         "architecture": model.architecture,
@@ -53,7 +53,7 @@ def described(network: Network) -> dict[str, Any]:
     }
     if network.trees:
         names = network.capsules.layers
-        found["layers"] = [{"name": n, "capsules": c} for n, c in zip(names, network.counts, strict=True)]
+        about["layers"] = [{"name": n, "capsules": c} for n, c in zip(names, network.counts, strict=True)]
     if network.audit is not None:
-        found["audit"] = network.audit["verdict"]
-    return found
+        about["audit"] = network.audit["verdict"]
+    return about

@@ -29,13 +29,13 @@ class Passed:
     place: int  # of this image
 
 
-def group_of(asked: questions.Parse, networks: Sequence[Network]) -> Hashable:
+def group_of(asked: questions.ParseQuestion, networks: Sequence[Network]) -> Hashable:
     """What questions must have in common to share a pass; None where an image's scores depend on its neighbours'."""
     alone = isinstance(networks[asked.network].model, CapsuleModel) and not networks[asked.network].trees
     return None if alone else (asked.network, asked.off)
 
 
-def passes(asked: Sequence[questions.Parse], network: Network) -> list[Passed]:
+def passes(asked: Sequence[questions.ParseQuestion], network: Network) -> list[Passed]:
     """One pass for the images of all questions, which are of one group."""
     images = torch.stack([questions.image_of(each.image, network) for each in asked])  # B C H W
     model = with_off(asked[0], network)
@@ -54,17 +54,17 @@ def passes(asked: Sequence[questions.Parse], network: Network) -> list[Passed]:
     ]
 
 
-def parse(asked: questions.Parse, network: Network, found: Passed | None = None) -> dict[str, Any]:
+def parse(asked: questions.ParseQuestion, network: Network, passed: Passed | None = None) -> dict[str, Any]:
     """The tree by each of routing's iterations, its drawings, and with capsules off the scores before."""
-    found = found or passes([asked], network)[0]
-    answer: dict[str, Any] = {"label": label_of(asked, network), **shown(found.image), **judged(found.scores)}
-    if found.before is not None:
-        answer["before"] = judged(found.before)
-    if isinstance(found.model, CapsuleModel) and found.parses:
-        made = list(zip(found.parses, found.T, strict=True))
+    passed = passed or passes([asked], network)[0]
+    answer: dict[str, Any] = {"label": label_of(asked, network), **shown(passed.image), **judged(passed.scores)}
+    if passed.before is not None:
+        answer["before"] = judged(passed.before)
+    if isinstance(passed.model, CapsuleModel) and passed.parses:
+        made = list(zip(passed.parses, passed.T, strict=True))
         wanted = [(None, made[-1])] if asked.last else list(enumerate(made, 1))
-        how = (found.place, found.image, asked.tau, network.class_names)
-        trees = [tree_of(found.model, parse, *how, iteration=k, T=T) for k, (parse, T) in wanted]
+        how = (passed.place, passed.image, asked.tau, network.class_names)
+        trees = [tree_of(passed.model, parse, *how, iteration=k, T=T) for k, (parse, T) in wanted]
         answer["drawings"] = draw_trees([trees], show_all=asked.all)
         answer["tree"] = trees[-1].to_json()
     return answer

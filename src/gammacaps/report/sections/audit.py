@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
-from gammacaps.audit.verdict import DEAD, GAMMA, KINDS
+from gammacaps.audit.kinds import DEAD, GAMMA, KINDS
 from gammacaps.report.accuracies import earlier
 from gammacaps.report.content import Curve, Series, Table, Verdict
 from gammacaps.report.markup import badge, notes, paragraphs, table

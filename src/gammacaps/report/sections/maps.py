@@ -18,7 +18,7 @@ from gammacaps.explain.maps import (
     confusion_map,
     coupling_map,
 )
-from gammacaps.explain.nothing import Nothing, none_of_the_above
+from gammacaps.explain.none_of_the_above import NoneOfTheAbove, none_of_the_above
 from gammacaps.explain.reconstruct import Reconstruction, reconstruct
 from gammacaps.models import CapsuleModel, GammaCapsNet
 from gammacaps.report.content import Figure, Picture
@@ -136,13 +136,13 @@ def show_couplings(shown: CouplingMap) -> Figure:
     )
 
 
-def make_nothing(study: Study) -> Nothing:
+def make_nothing(study: Study) -> NoneOfTheAbove:
     say("Looking at what it makes of noise ...")
     names, seed = study.test.class_names, study.config.seed
     return none_of_the_above(study.model, study.others, class_names=names, seed=seed)
 
 
-def show_nothing(shown: Nothing) -> Figure:
+def show_nothing(shown: NoneOfTheAbove) -> Figure:
     return Figure(
         "What it makes of nothing",
         Picture(shown.png(), f"What noise and blank images are taken for. {shown.meaning}"),

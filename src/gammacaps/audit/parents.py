@@ -9,7 +9,7 @@ from torch import Tensor
 from gammacaps.metrics import TScore
 
 
-class Parents:
+class ParentCounter:
     """Adds up, batch by batch, how the active capsules of one layer couple with the layer above."""
 
     def __init__(self, tau: float, device: torch.device) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from gammacaps.audit.kinds import DEAD, GAMMA, KINDS, NON_ROBUST, NOT_USEFUL
 from gammacaps.audit.table import run_name
-from gammacaps.audit.verdict import DEAD, GAMMA, KINDS, NON_ROBUST, NOT_USEFUL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from PIL import Image
 
 import gammacaps
 from gammacaps.errors import InputError
-from gammacaps.explain.nothing import images_of_nothing, none_of_the_above, verdict
+from gammacaps.explain.none_of_the_above import images_of_nothing, none_of_the_above, verdict
 
 KINDS = ["uniform noise", "Gaussian noise", "salt and pepper", "black", "grey", "white"]
 

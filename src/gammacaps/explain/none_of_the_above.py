@@ -22,7 +22,7 @@ LOW = 0.5  # halfway between what the margin loss wants of an absent class (0.1)
 
 
 @dataclass(frozen=True, eq=False)
-class Nothing:
+class NoneOfTheAbove:
     """Where images that show no class fall. A none-of-the-above class takes most of them, of most kinds."""
 
     kinds: list[str]
@@ -75,7 +75,7 @@ def none_of_the_above(
     class_names: Sequence[str] | None = None,
     seed: int = 0,
     batch: int = BATCH,
-) -> Nothing:
+) -> NoneOfTheAbove:
     """Finds the class that a network uses for whatever it does not know.
 
     A class is that if it takes at least half of the images (and twice its equal share, where there are few classes)
@@ -96,14 +96,14 @@ def none_of_the_above(
         images[OTHER] = others
     shares, scores = [], []
     for part in images.values():
-        found = torch.cat([_scores(model, some) for some in in_batches(model, part, batch)])  # B N
-        predicted = found.argmax(1).bincount(minlength=model.config.classes)
+        each_score = torch.cat([_scores(model, some) for some in in_batches(model, part, batch)])  # B N
+        predicted = each_score.argmax(1).bincount(minlength=model.config.classes)
         shares.append(predicted / len(part))
-        scores.append(found.amax(1).mean())
+        scores.append(each_score.amax(1).mean())
     table, top = torch.stack(shares).float(), torch.stack(scores).float()
     names = named(class_names, model.config.classes)
     classes, perhaps = verdict(table)
-    return Nothing(
+    return NoneOfTheAbove(
         list(images),
         [len(part) for part in images.values()],
         names,

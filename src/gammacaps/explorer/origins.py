@@ -23,7 +23,7 @@ HEADERS = {
 }
 
 
-class Guard:
+class OriginGuard:
     """Around the app: checks Host (a foreign name may have been pointed at this machine) and Origin."""
 
     def __init__(self, app: ASGIApp, host: str) -> None:

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from gammacaps.attacks.capsules import push
 from gammacaps.audit.config import AuditConfig
-from gammacaps.audit.verdict import GAMMA, View, counts, judge, row, view
+from gammacaps.audit.kinds import GAMMA, View, counts, judge, row, view
 from gammacaps.models import CapsuleModel
 
-Report = Callable[[str, int, int], None]  # what is being done, pairs of image and capsule done, pairs in all
+OnProgress = Callable[[str, int, int], None]  # what is being done, pairs of image and capsule done, pairs in all
 
 
 def audit_layer(
@@ -24,7 +24,7 @@ def audit_layer(
     lengths: Float[Tensor, "M n"],
     eps: Sequence[float],
     config: AuditConfig,
-    report: Report,
+    progress: OnProgress,
 ) -> dict[str, Any]:
     """The kind of each capsule at every eps (rising) and tau, and the figures behind it.
 
@@ -53,7 +53,7 @@ def audit_layer(
             m, i, until = pairs(looked_at, extreme, upward)
             for first in range(0, len(m), config.batch):
                 part = slice(first, first + config.batch)
-                found, spent = push(
+                reached, spent = push(
                     model,
                     index,
                     images[m[part]],
@@ -66,9 +66,9 @@ def audit_layer(
                     steps=config.attack_steps,
                 )
                 before = extreme[m[part], i[part]]
-                extreme[m[part], i[part]] = before.maximum(found) if upward else before.minimum(found)
+                extreme[m[part], i[part]] = before.maximum(reached) if upward else before.minimum(reached)
                 passes += spent
-                report(title, min(first + config.batch, len(m)), len(m))
+                progress(title, min(first + config.batch, len(m)), len(m))
         verdicts.append(judge(main, extremes[False], extremes[True]))
 
     over_tau = {tau: judge(seen, extremes[False], extremes[True]) for tau, seen in views.items()}

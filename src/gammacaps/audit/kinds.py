@@ -73,7 +73,7 @@ def row(seen: View, verdicts: list[Verdict], i: int) -> dict[str, Any]:
     last, active = verdicts[-1], seen.active[:, i]
     clean = worst_case(seen.active[:, i : i + 1], seen.active[:, i : i + 1], seen.labels, seen.sets[i : i + 1])
     speaks = seen.sets[i, seen.labels]  # M: for the class of this image
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "kind": last.kinds[i],
         "active": active.double().mean().item(),
         "classes": seen.sets[i].nonzero().squeeze(1).tolist(),
@@ -83,8 +83,8 @@ def row(seen: View, verdicts: list[Verdict], i: int) -> dict[str, Any]:
         "chance": seen.chance[i].item(),
     }
     if not seen.useful[i]:
-        return found | dict.fromkeys(("gamma", "gamma_interval", "gamma_any", "gamma_any_classes"))
-    return found | {
+        return figures | dict.fromkeys(("gamma", "gamma_interval", "gamma_any", "gamma_any_classes"))
+    return figures | {
         "gamma": [verdict.gamma[i].item() for verdict in verdicts],
         "gamma_interval": last.interval[:, i].tolist(),
         "gamma_any": last.best[i].item(),
