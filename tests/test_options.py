@@ -12,7 +12,7 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.explain.activate import activate
 from gammacaps.explain.maps import activation_map
-from gammacaps.explain.nothing import none_of_the_above
+from gammacaps.explain.none_of_the_above import none_of_the_above
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.metrics.usefulness import chance_level
 from gammacaps.models import create

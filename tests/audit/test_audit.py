@@ -14,11 +14,11 @@ import gammacaps
 from gammacaps.attacks.capsules import push
 from gammacaps.audit.audit import audit
 from gammacaps.audit.config import AuditConfig
-from gammacaps.audit.picture import over_eps, over_tau
+from gammacaps.audit.curves import over_eps, over_tau
+from gammacaps.audit.kinds import mean_interval
+from gammacaps.audit.parents import ParentCounter
 from gammacaps.audit.run import audit_run
 from gammacaps.audit.table import compare, table
-from gammacaps.audit.tree import Parents
-from gammacaps.audit.verdict import mean_interval
 from gammacaps.data import load_set
 from gammacaps.data.dataset import DataSet
 from gammacaps.errors import InputError
@@ -194,14 +194,14 @@ def test_gamma_is_what_a_second_reckoning_gives(trained):
 
 
 def test_single_parents_are_counted_among_active_capsules():
-    tree = Parents(0.1, torch.device("cpu"))
+    tree = ParentCounter(0.1, torch.device("cpu"))
     couplings = torch.tensor([[[0.6, 0.3, 0.1], [0.4, 0.3, 0.3], [1.0, 0.0, 0.0]]])
     tree.update(torch.tensor([[0.9, 0.5, 0.05]]), couplings, None)  # the third is not active
     found = tree.compute()
     assert (found["active"], found["single_parent"]) == (2, 0.5)
     assert found["margin"] == pytest.approx((0.3 + 0.1) / 2)
-    assert Parents(0.1, torch.device("cpu")).active == 0
-    windowed = Parents(0.1, torch.device("cpu"))
+    assert ParentCounter(0.1, torch.device("cpu")).active == 0
+    windowed = ParentCounter(0.1, torch.device("cpu"))
     windowed.update(torch.tensor([[0.9, 0.5, 0.5]]), couplings, torch.tensor([3, 3, 1]))  # the third has no choice
     assert windowed.compute()["active"] == 2
 

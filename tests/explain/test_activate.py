@@ -10,7 +10,7 @@ import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.explain import activate, activate_all
 from gammacaps.explain.activate import activations_of, descended, start_images
-from gammacaps.explain.fast import FastSteps, fast_steps
+from gammacaps.explain.gpu_steps import FastSteps, fast_steps
 from gammacaps.ops import length
 from gammacaps.ops.kernels.capsules import activation_gradient
 from gammacaps.ops.kernels.images import descend

@@ -12,11 +12,13 @@ from PIL import Image
 
 import gammacaps
 from gammacaps.errors import InputError
+from gammacaps.explain.difference import difference
 from gammacaps.explain.draw import draw, draw_pair, draw_routing
 from gammacaps.explain.draw.layout import TOP, has_places, lay_out
 from gammacaps.explain.draw.paths import OTHER, PALETTE, WIDEST, bundles, colours_of, leads_to
 from gammacaps.explain.draw.svg import shown
-from gammacaps.explain.tree import Layer, Node, ParseTree, difference, parse_tree, parse_trees, routing_trees
+from gammacaps.explain.parsing import ParseTree, parse_tree, parse_trees, routing_trees
+from gammacaps.explain.tree import Node, TreeLayer
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -40,7 +42,7 @@ def tree_of(primary, hidden, *, predicted=0, scores=(0.9, 0.05, 0.3), names=("sh
     for l, (name, count) in enumerate((("primary", 8), ("hidden 1", 4), ("class", 3))):
         capsules = columns[name]
         activations = tuple(capsules.get(i, (0.01, None, None))[0] for i in range(count))
-        layers.append(Layer(name, activations, grids[name], count // (grids[name][0] * grids[name][1])))
+        layers.append(TreeLayer(name, activations, grids[name], count // (grids[name][0] * grids[name][1])))
         for i in range(count):
             length, parent, coupling = capsules.get(i, (0.01, None, None))
             active = length > 0.1
@@ -274,7 +276,7 @@ def test_a_drawing_is_the_same_each_time():
 
 
 def test_layers_without_places_are_columns():
-    assert not has_places(Layer("hidden 1", (0.1,), (1, 1), 1))
+    assert not has_places(TreeLayer("hidden 1", (0.1,), (1, 1), 1))
     layout = lay_out([tree_of(PRIMARY, HIDDEN)], show_all=False, pictures=False)
     assert [column.cell > 0 for column in layout.columns] == [True, False, False]
 

@@ -10,7 +10,9 @@ from independent import routing, scores
 
 import gammacaps
 from gammacaps.errors import InputError
-from gammacaps.explain.tree import Layer, Node, ParseTree, difference, parse_tree, parse_trees, routing_trees
+from gammacaps.explain.difference import difference
+from gammacaps.explain.parsing import ParseTree, parse_tree, parse_trees, routing_trees
+from gammacaps.explain.tree import Node, TreeLayer
 
 
 def small_network(**changes):
@@ -192,7 +194,7 @@ def test_json_holds_the_tree_as_columns():
 
 def tree_of(parents, lengths, predicted):
     """Three primary capsules, two classes; a tree written down by hand."""
-    layers = (Layer("primary", tuple(lengths), (1, 1), 3), Layer("class", (0.8, 0.2), (1, 1), 2))
+    layers = (TreeLayer("primary", tuple(lengths), (1, 1), 3), TreeLayer("class", (0.8, 0.2), (1, 1), 2))
     nodes = [Node(0, i, lengths[i], True, False, p, 0.7, 0.3, None) for i, p in parents.items()]
     nodes += [Node(1, p, layers[1].activations[p], True, True, None, None, None, None) for p in (0, 1)]
     return ParseTree(torch.zeros(1, 4, 4), layers, tuple(nodes), (0.5,), (0.8, 0.2), predicted, 0.1, ("a", "b"))

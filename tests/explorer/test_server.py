@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from serving import asked, request, serving
 
-from gammacaps.explorer import answers, questions, server, work
-from gammacaps.explorer.guard import allowed
+from gammacaps.explorer import answers, questions, server
+from gammacaps.explorer.jobs import kept, lanes, queue
+from gammacaps.explorer.jobs.job import Stopped
+from gammacaps.explorer.origins import allowed
 
 SAMPLE = {"image": {"sample": 3}}
 # What a browser says of a click on a link in another site's page.
@@ -196,7 +198,7 @@ def test_work_for_a_client_that_goes_away_is_stopped(networks, monkeypatch, path
         try:
             while not release.wait(0.002):
                 tick(1, 2)
-        except work.Stopped:
+        except Stopped:
             ends.append("stopped")
             raise
         return {}
@@ -220,7 +222,7 @@ def test_work_for_a_client_that_goes_away_is_stopped(networks, monkeypatch, path
                     words = f"GET {path}?layer=1&capsule=0 HTTP/1.1\r\nHost: localhost\r\n\r\n"
                 connection.sendall(words.encode())
                 assert begun.wait(60)
-                (job,) = app.state.work.jobs["slow"].values()
+                (job,) = app.state.lanes.jobs["slow"].values()
                 assert (job.wanted, job.stop.is_set()) == (1, False)
                 # Gone at once, without a farewell.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -251,7 +253,7 @@ def test_parses_that_wait_share_a_pass_and_each_gets_its_own_answer(networks, mo
 
     monkeypatch.setattr(answers, "passes", counted)
     monkeypatch.setattr(answers, "parse", held)
-    monkeypatch.setattr(work, "PASS", 1000)  # seconds: to be held looks slow
+    monkeypatch.setattr(queue, "PASS", 1000)  # seconds: to be held looks slow
     bodies = [{"image": {"sample": k}, "tau": 0.1 + 0.05 * k, "last": k % 2 == 0} for k in range(1, 7)]
     bodies += [{"network": 1, "image": {"sample": 1}}, {"image": {"sample": 1}, "off": [[1, 0]]}]  # by other networks
     with serving(networks) as (port, app), concurrent.futures.ThreadPoolExecutor(9) as pool:
@@ -259,7 +261,7 @@ def test_parses_that_wait_share_a_pass_and_each_gets_its_own_answer(networks, mo
         assert begun.wait(20)
         others = [pool.submit(request, port, "POST", "/api/parse", body) for body in bodies]
         deadline = time.monotonic() + 20
-        while len(app.state.work.jobs["quick"]) < 9 and time.monotonic() < deadline:
+        while len(app.state.lanes.jobs["quick"]) < 9 and time.monotonic() < deadline:
             time.sleep(0.01)
         release.set()
         assert first.result()[0] == 200
@@ -290,10 +292,10 @@ def assert_alike(one, other, within=2e-4):
 @pytest.mark.slow
 def test_a_crowd_is_answered_or_politely_refused_and_leaves_no_memory_behind(networks, monkeypatch):
     """200 questions at once and then 20 attacks; all different, so that none is answered from what is kept."""
-    monkeypatch.setattr(work, "KEPT", 2**20)  # bytes: what is kept must not hide what is lost
-    monkeypatch.setattr(work, "REST", 0.2)
-    monkeypatch.setitem(work.WAITING, "quick", 150)
-    monkeypatch.setitem(work.WAITING, "slow", 15)
+    monkeypatch.setattr(kept, "KEPT", 2**20)  # bytes: what is kept must not hide what is lost
+    monkeypatch.setattr(lanes, "REST", 0.2)
+    monkeypatch.setitem(lanes.WAITING, "quick", 150)
+    monkeypatch.setitem(lanes.WAITING, "slow", 15)
 
     def crowd(port, path, bodies):
         with concurrent.futures.ThreadPoolExecutor(len(bodies)) as pool:
@@ -318,8 +320,8 @@ def test_a_crowd_is_answered_or_politely_refused_and_leaves_no_memory_behind(net
                 assert json.loads(content)["error"] == server.BUSY
         assert all(b'"answer"' in content for status, _, content in attacks if status == 200)
         assert request(port, "GET", "/api/model")[0] == 200
-        assert all(not jobs for jobs in app.state.work.jobs.values())
-        assert app.state.work.size <= 2**20
+        assert all(not jobs for jobs in app.state.lanes.jobs.values())
+        assert app.state.lanes.kept.size <= 2**20
         deadline = time.monotonic() + 60
         while memory() - before > 20 * 2**20:
             assert time.monotonic() < deadline, "the server never gave its memory back"

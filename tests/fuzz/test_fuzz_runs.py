@@ -21,13 +21,17 @@ from gammacaps.evaluation.table import table
 from gammacaps.models import create, to_config
 from gammacaps.paper.facts import read_facts
 from gammacaps.paper.record import FACTS, read_record
-from gammacaps.report.collect import Collected
+from gammacaps.report.accuracies import earlier
 from gammacaps.report.config import ReportConfig
-from gammacaps.report.fill.again import commands, versions
-from gammacaps.report.fill.audited import audit as audit_section
-from gammacaps.report.fill.audited import kind_of
-from gammacaps.report.fill.figures import checks, curve, earlier, scores
-from gammacaps.report.fill.words import facts, headline, lead, title
+from gammacaps.report.headline import headline, title
+from gammacaps.report.sections.audit import shown_audit
+from gammacaps.report.sections.checks import checks
+from gammacaps.report.sections.hidden import kind_of
+from gammacaps.report.sections.network import facts, lead
+from gammacaps.report.sections.rerun import commands, versions
+from gammacaps.report.sections.scores import scores
+from gammacaps.report.sections.strength import curve
+from gammacaps.report.study import Study
 from gammacaps.runs.metrics import METRICS, forget_metrics_after, read_metrics
 from gammacaps.runs.run import AUDIT, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig
@@ -59,7 +63,7 @@ def run(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "run"))
 
 
-def page(run: Run, results: dict[str, Any] | None = None, audit: dict[str, Any] | None = None) -> Collected:
+def page(run: Run, results: dict[str, Any] | None = None, audit: dict[str, Any] | None = None) -> Study:
     """What a report knows of a run when it comes to words; nothing is generated for it."""
     known = {
         "run": run.folder,
@@ -75,10 +79,10 @@ def page(run: Run, results: dict[str, Any] | None = None, audit: dict[str, Any] 
         "capsules": {},
         "totals": {},
     }
-    found = object.__new__(Collected)
+    study = object.__new__(Study)
     for name, value in known.items():
-        object.__setattr__(found, name, value)
-    return found
+        object.__setattr__(study, name, value)
+    return study
 
 
 def test_config(run: Path) -> None:
@@ -155,7 +159,7 @@ def test_audit(run: Path) -> None:
         assert audit is not None
         audit_table(audit)
         shown = page(one, audit=audit)
-        audit_section(audit, earlier(shown, audit))
+        shown_audit(audit, earlier(shown, audit))
         kind_of(audit, "hidden 1", 3)
         commands(shown)
         return True

@@ -16,12 +16,12 @@ from gammacaps.evaluation.checks.planted import features_of
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import evaluate
 from gammacaps.evaluation.robustness import robustness
+from gammacaps.explain.ablation import without
 from gammacaps.explain.activate import activate
 from gammacaps.explain.maps import activation_map
-from gammacaps.explain.nothing import none_of_the_above
-from gammacaps.explain.off import without
+from gammacaps.explain.none_of_the_above import none_of_the_above
+from gammacaps.explain.parsing import parse_tree, routing_trees
 from gammacaps.explain.reconstruct import reconstruct
-from gammacaps.explain.tree import parse_tree, routing_trees
 from gammacaps.models import CapsuleModel, Parse, export, has_capsules, has_kernels, save, shows_capsules
 from gammacaps.ops import length, route, squash
 

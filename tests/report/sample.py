@@ -1,27 +1,22 @@
 """A report with something in every section, and names that would break a careless page."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 from PIL import Image
 
-from gammacaps.report.content import (
-    Audit,
-    Capsule,
-    Check,
-    Command,
-    Curve,
-    Fact,
-    Figure,
-    Layer,
-    Picture,
-    Report,
-    Score,
-    Scores,
-    Series,
-    Table,
-    Tree,
-)
+from gammacaps.report.cards import CapsuleCard
+from gammacaps.report.content import Curve, Fact, Figure, Picture, Series, Table
+from gammacaps.report.page import Page
+from gammacaps.report.sections.audit import ShownAudit
+from gammacaps.report.sections.checks import ShownCheck
+from gammacaps.report.sections.classes import ClassCards
+from gammacaps.report.sections.hidden import Galleries, Gallery
+from gammacaps.report.sections.network import About
+from gammacaps.report.sections.rerun import Command, Rerun
+from gammacaps.report.sections.scores import Score, Scores
+from gammacaps.report.sections.trees import ShownTree, ShownTrees
 
 EVIL = '<script>document.title="broken"</script>'
 CLASSES = ("T-shirt", "Trouser", EVIL, 'a "quoted" & long | name of a class of images')
@@ -41,12 +36,23 @@ def svg(width: int = 700) -> str:
     )
 
 
-def capsule(name: str, seed: int, length: float, *serves: tuple[str, float], note: str = "") -> Capsule:
+def capsule(name: str, seed: int, length: float, *serves: tuple[str, float], note: str = "") -> CapsuleCard:
     generated = Picture(png(seed), f"Generated input of {name}")
-    return Capsule(name, generated, length, serves, Picture(png(seed + 50), f"A training image: {name}"), note)
+    return CapsuleCard(name, generated, length, serves, Picture(png(seed + 50), f"A training image: {name}"), note)
 
 
-def full() -> Report:
+def bare() -> Page:
+    """Of a run that was neither measured nor audited."""
+    contents = {"network": About("Nothing is known of it."), "scores": None, "audit": None, "rerun": Rerun()}
+    return Page("A network", "runs/mine", contents=contents)
+
+
+def with_contents(page: Page, **contents: object) -> Page:
+    """The same page with other contents of some sections."""
+    return replace(page, contents={**page.contents, **contents})
+
+
+def full() -> Page:
     eps = (0.0, 0.05, 0.1, 0.2, 0.3)
     fgsm, pgd = (0.86, 0.74, 0.63, 0.42, 0.24), (0.86, 0.72, 0.58, 0.31, 0.08)
     names = ("FGSM", "PGD-40")
@@ -68,27 +74,24 @@ def full() -> Report:
         "The verdict holds for thresholds up to 0.2.",
         marks=(("used here", 0.1),),
     )
-    return Report(
-        title=f"A network for {EVIL}",
-        run="runs/mine",
-        lead="A gamma-capsule network that tells 4 kinds of images apart, trained for 1,200 steps under attack.",
-        headline=(
-            Fact("right on clean images", "86.0%", "83.0 to 89.0, 500 images"),
-            Fact("right under PGD-40, eps 0.1", "58.0%", "54.0 to 62.0"),
-            Fact("T, how near to a tree", "0.48", "0: no structure, 1: a tree"),
+    contents = {
+        "network": About(
+            "A gamma-capsule network that tells 4 kinds of images apart, trained for 1,200 steps under attack.",
+            (Fact("Weights", "347,152"), Fact("Routing", "sda", "scaled-distance agreement, 3 iterations")),
         ),
-        facts=(Fact("Weights", "347,152"), Fact("Routing", "sda", "scaled-distance agreement, 3 iterations")),
-        scores=Scores(tuple(rows), 500, ("40 steps of 0.001 reach 0.04, less than eps 0.3.",)),
-        checks=(
-            Check(
+        "scores": Scores(tuple(rows), 500, ("40 steps of 0.001 reach 0.04, less than eps 0.3.",)),
+        "checks": (
+            ShownCheck(
                 "More steps help no more", "pass", "0.4 points", "Ten times the steps lower the accuracy by 0.4 points."
             ),
-            Check("The attack crosses its ball", "warn", "0.04 of 0.3", "The steps are too short for the largest eps."),
-            Check(
+            ShownCheck(
+                "The attack crosses its ball", "warn", "0.04 of 0.3", "The steps are too short for the largest eps."
+            ),
+            ShownCheck(
                 "Noise does less than an attack", "fail", "12 points", "Random noise does more harm than the attack."
             ),
         ),
-        curve=Curve(
+        "strength": Curve(
             "Accuracy and the size of the attack",
             "eps",
             "images answered rightly",
@@ -97,29 +100,39 @@ def full() -> Report:
             levels=(("guessing", 0.25),),
             marks=(("trained at", 0.1),),
         ),
-        class_capsules=tuple(
-            capsule(name, place, 0.9 - 0.2 * place, (name, 0.9 - 0.2 * place)) for place, name in enumerate(CLASSES)
+        "classes": ClassCards(
+            tuple(
+                capsule(name, place, 0.9 - 0.2 * place, (name, 0.9 - 0.2 * place)) for place, name in enumerate(CLASSES)
+            )
         ),
-        hidden=(
-            Layer(
-                "hidden 1",
-                (
-                    *(capsule(f"Capsule {k}", 20 + k, 0.8, (CLASSES[k % 4], 0.7), (CLASSES[0], 0.2)) for k in range(6)),
-                    capsule("Capsule 6", 26, 0.02, note="nothing was found that activates it"),
+        "hidden": Galleries(
+            (
+                Gallery(
+                    "hidden 1",
+                    (
+                        *(
+                            capsule(f"Capsule {k}", 20 + k, 0.8, (CLASSES[k % 4], 0.7), (CLASSES[0], 0.2))
+                            for k in range(6)
+                        ),
+                        capsule("Capsule 6", 26, 0.02, note="nothing was found that activates it"),
+                    ),
                 ),
             ),
+            audited=True,
         ),
-        trees=tuple(
-            Tree(
-                f"Image {k}: {CLASSES[k]}",
-                Picture(svg(), f"The parse tree of image {k}, clean"),
-                f"Clean: answered {CLASSES[k]}.",
-                Picture(svg(500), f"The parse tree of image {k}, attacked"),
-                "Attacked at eps 0.1: answered Trouser.",
+        "trees": ShownTrees(
+            tuple(
+                ShownTree(
+                    f"Image {k}: {CLASSES[k]}",
+                    Picture(svg(), f"The parse tree of image {k}, clean"),
+                    f"Clean: answered {CLASSES[k]}.",
+                    Picture(svg(500), f"The parse tree of image {k}, attacked"),
+                    "Attacked at eps 0.1: answered Trouser.",
+                )
+                for k in range(3)
             )
-            for k in range(3)
         ),
-        audit=Audit(
+        "audit": ShownAudit(
             "warn",
             "12 of 16 hidden capsules are gamma-capsules.",
             0.3,
@@ -133,16 +146,29 @@ def full() -> Report:
             (tau, tau),
             ("A capsule that is never active has no usefulness.",),
         ),
-        maps=(
+        "maps": (
             Figure("Confusion", Picture(png(99, 300, 900), "Confusion matrix"), "Rows are true classes."),
             Figure("Filters", Picture(svg(300), "Filters of the first layer"), "Concentrated weights."),
         ),
-        commands=(
-            Command(
-                "gammacaps train --data fashion-mini --preset small --eps 0.1 --steps 1200 --seed 0 --out runs/mine",
-                "Train it",
+        "rerun": Rerun(
+            (
+                Command(
+                    "gammacaps train --data fashion-mini --preset small --eps 0.1 --steps 1200 --seed 0 "
+                    "--out runs/mine",
+                    "Train it",
+                ),
+                Command("gammacaps report runs/mine", "Make this page"),
             ),
-            Command("gammacaps report runs/mine", "Make this page"),
+            (Fact("gammacaps", "0.1.0"), Fact("torch", "2.13.0"), Fact("seed", "0")),
         ),
-        versions=(Fact("gammacaps", "0.1.0"), Fact("torch", "2.13.0"), Fact("seed", "0")),
+    }
+    return Page(
+        title=f"A network for {EVIL}",
+        run="runs/mine",
+        headline=(
+            Fact("right on clean images", "86.0%", "83.0 to 89.0, 500 images"),
+            Fact("right under PGD-40, eps 0.1", "58.0%", "54.0 to 62.0"),
+            Fact("T, how near to a tree", "0.48", "0: no structure, 1: a tree"),
+        ),
+        contents=contents,
     )

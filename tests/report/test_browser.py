@@ -2,9 +2,8 @@
 
 import pytest
 from browser import Watch, faults
-from sample import CLASSES, EVIL, full
+from sample import CLASSES, EVIL, bare, full
 
-from gammacaps.report.content import Report
 from gammacaps.report.page import render
 from gammacaps.report.run import report_run
 
@@ -151,7 +150,7 @@ def test_without_scripts_and_in_print_all_is_shown(opened):
 
 def test_a_page_of_a_run_that_was_not_measured_is_whole_too(opened, tmp_path):
     path = tmp_path / "bare.html"
-    path.write_text(render(Report("A network", "runs/mine", "Nothing is known of it.")), encoding="utf-8")
+    path.write_text(render(bare()), encoding="utf-8")
     page, watch = opened(PHONE, path.as_uri())
     assert page.evaluate(OVERFLOW) <= 0
     assert "gammacaps evaluate runs/mine" in page.locator("#scores").inner_text()

@@ -13,28 +13,39 @@ from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.models import to_config
 from gammacaps.models.folder import write_config, write_weights
-from gammacaps.report.collect import collect, of_data
+from gammacaps.report.accuracies import earlier
+from gammacaps.report.cards import caveat
+from gammacaps.report.command_line import options
 from gammacaps.report.config import ReportConfig
-from gammacaps.report.fill import report_of
-from gammacaps.report.fill.again import commands, options
-from gammacaps.report.fill.audited import audit, kind_of
-from gammacaps.report.fill.capsules import layer, plainly
-from gammacaps.report.fill.figures import curve, earlier, number, scores
-from gammacaps.report.fill.maps import filters_of
-from gammacaps.report.fill.trees import trees_of
-from gammacaps.report.fill.words import hardest, headline
-from gammacaps.report.page import render
-from gammacaps.report.run import NAMES, explain_run, files_of, report_run
+from gammacaps.report.explanation import NAMES, files_of
+from gammacaps.report.headline import hardest, headline
+from gammacaps.report.page import compose, render
+from gammacaps.report.run import explain_run, report_run
+from gammacaps.report.sections.audit import shown_audit
+from gammacaps.report.sections.checks import number
+from gammacaps.report.sections.hidden import gallery, kind_of
+from gammacaps.report.sections.maps import make_filters, make_nothing, show_filters
+from gammacaps.report.sections.rerun import commands
+from gammacaps.report.sections.scores import scores
+from gammacaps.report.sections.strength import curve
+from gammacaps.report.sections.trees import attacked_pairs, trees_of
+from gammacaps.report.study import of_data, open_study
 
 
 @pytest.fixture(scope="module")
-def found(run, quick):
-    return collect(run, quick)
+def study(run, quick):
+    return open_study(run, quick)
 
 
 @pytest.fixture(scope="module")
-def report(found):
-    return report_of(found)
+def page(study):
+    return compose(study)
+
+
+@pytest.fixture(scope="module")
+def contents(page):
+    """By the names of the sections."""
+    return page.contents
 
 
 def stored(folder, preset, **changes):
@@ -61,41 +72,42 @@ def test_figures_of_other_data_are_left_out(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_the_page_says_what_the_run_s_own_files_say(run, found, report):
+def test_the_page_says_what_the_run_s_own_files_say(run, study, contents):
     results = json.loads((run / "results.json").read_text())
-    rows = {row.name: row.accuracy for row in report.scores.rows}
+    rows = {row.name: row.accuracy for row in contents["scores"].rows}
     assert rows["Clean"] == results["clean"]["accuracy"]
     assert rows["PGD-2, eps 0.1"] == next(
         r["accuracy"] for r in results["attacks"] if r["eps"] == 0.1 and r["steps"] == 2
     )
-    assert len(report.curve.series[0].points) == 3  # clean, and two radii
-    assert report.curve.marks == (("trained at this eps", 0.1),)
-    assert "for 3 steps of 32 images" in report.lead
-    assert f"{sum(p.numel() for p in found.model.parameters()):,}" == report.facts[0].value
+    assert len(contents["strength"].series[0].points) == 3  # clean, and two radii
+    assert contents["strength"].marks == (("trained at this eps", 0.1),)
+    assert "for 3 steps of 32 images" in contents["network"].lead
+    assert f"{sum(p.numel() for p in study.model.parameters()):,}" == contents["network"].facts[0].value
     # A picture and a training image for each class, one for each hidden capsule, trees of two classes.
-    assert [capsule.name for capsule in report.class_capsules] == list(load_set("fashion-mini").class_names)
-    assert [capsule.name for capsule in report.hidden[0].capsules] == [f"Capsule {k}" for k in range(6)]
-    assert [tree.title for tree in report.trees] == ["T-shirt", "Sandal"]
-    assert report.trees[0].attacked.content != report.trees[0].clean.content
+    assert [capsule.name for capsule in contents["classes"].cards] == list(load_set("fashion-mini").class_names)
+    assert [capsule.name for capsule in contents["hidden"].layers[0].cards] == [f"Capsule {k}" for k in range(6)]
+    assert [tree.title for tree in contents["trees"].trees] == ["T-shirt", "Sandal"]
+    first = contents["trees"].trees[0]
+    assert first.attacked.content != first.clean.content
     with torch.no_grad():
-        shown = found.capsules["hidden 1"][4].generated
-        length = found.model.parse(shown.image.unsqueeze(0)).activations[1][0, 4].item()
-    assert report.hidden[0].capsules[4].length == pytest.approx(length, abs=1e-6)
+        shown = study.capsules["hidden 1"][4].generated
+        length = study.model.parse(shown.image.unsqueeze(0)).activations[1][0, 4].item()
+    assert contents["hidden"].layers[0].cards[4].length == pytest.approx(length, abs=1e-6)
 
 
 @pytest.mark.slow
-def test_a_page_is_written_and_the_same_each_time(run, quick, report):
+def test_a_page_is_written_and_the_same_each_time(run, quick, page):
     path = report_run(run, quick)
     assert path == run / "report.html"
-    page = path.read_text()
+    written = path.read_text()
     for section in ("network", "scores", "strength", "classes", "hidden", "trees", "audit", "maps", "rerun"):
-        assert f'<section id="{section}"' in page
-    assert len(page) < 5_000_000
-    assert render(report) == page
+        assert f'<section id="{section}"' in written
+    assert len(written) < 5_000_000
+    assert render(page) == written
 
 
-def test_the_commands_on_the_page_are_the_ones_that_made_it(run, report):
-    commands = {command.line for command in report.commands}
+def test_the_commands_on_the_page_are_the_ones_that_made_it(run, contents):
+    commands = {command.line for command in contents["rerun"].commands}
     assert f"gammacaps report {run} --starts 2 --steps 2 --trees 2 --images 20 --device cpu" in commands
     evaluated = next(line for line in commands if line.startswith("gammacaps evaluate"))
     assert "--attacks paper --eps 0.05 0.1" in evaluated
@@ -105,29 +117,29 @@ def test_the_commands_on_the_page_are_the_ones_that_made_it(run, report):
     assert f"gammacaps audit {run} {audited}" in commands
 
 
-def test_the_price_on_brightness_stands_beside_the_paper_s(report):
-    fact = next(fact for fact in report.versions if fact.name == "Price on brightness")
+def test_the_price_on_brightness_stands_beside_the_paper_s(contents):
+    fact = next(fact for fact in contents["rerun"].versions if fact.name == "Price on brightness")
     assert (fact.value, fact.note) == ("0.0001 for classes, 1e-05 for hidden capsules", "the paper's: 0 and 1e-05")
 
 
-def test_training_by_the_clock_is_said_not_to_come_out_the_same(found):
+def test_training_by_the_clock_is_said_not_to_come_out_the_same(study):
     def told(minutes):
-        about = replace(found.about, train=replace(found.about.train, minutes=minutes))
-        return commands(replace(found, about=about))[0].does
+        about = replace(study.about, train=replace(study.about.train, minutes=minutes))
+        return commands(replace(study, about=about))[0].does
 
     assert told(None) == "Train it again, with the same options"
     assert told(12.0).endswith("the schedule follows the clock: this gives other weights and other figures")
 
 
-def test_figures_of_an_earlier_state_are_said_to_be_so(run, found, report):
-    assert found.results["trained_steps"] == found.last["step"] == 3
-    assert not any("earlier state" in note for note in (*report.scores.notes, *report.audit.notes))
-    later = replace(found, last=found.last | {"step": 1200})
+def test_figures_of_an_earlier_state_are_said_to_be_so(run, study, contents):
+    assert study.results["trained_steps"] == study.last["step"] == 3
+    assert not any("earlier state" in note for note in (*contents["scores"].notes, *contents["audit"].notes))
+    later = replace(study, last=study.last | {"step": 1200})
     words = "an earlier state: they were made after 3 steps of training, and the network now has 1,200."
-    assert words in scores(later, found.results).notes[0]
-    audited = found.audit | {"trained_steps": 3}
-    assert words in audit(audited, earlier(later, audited)).notes[0]
-    assert earlier(later, {}) == earlier(replace(found, last=None), audited) == ()
+    assert words in scores(later, study.results).notes[0]
+    audited = study.audit | {"trained_steps": 3}
+    assert words in shown_audit(audited, earlier(later, audited)).notes[0]
+    assert earlier(later, {}) == earlier(replace(study, last=None), audited) == ()
 
 
 def attacked(attack, eps, accuracy, steps=None):
@@ -135,7 +147,7 @@ def attacked(attack, eps, accuracy, steps=None):
     return shown | {"loss": None, "interval": [0.1, 0.9], "seconds": 1.0}
 
 
-def test_the_headline_names_the_worst_case_of_a_strong_evaluation(found):
+def test_the_headline_names_the_worst_case_of_a_strong_evaluation(study):
     attacks = [
         attacked("pgd", 0.1, 0.59, 40),
         attacked("apgd-ce", 0.1, 0.6),
@@ -144,17 +156,17 @@ def test_the_headline_names_the_worst_case_of_a_strong_evaluation(found):
         attacked("auto-square", 0.1, 0.56),
         attacked("pgd", 0.3, 0.1, 40),
     ]
-    results = found.results | {"attacks": attacks, "worst": [{"eps": 0.1, "accuracy": 0.56, "interval": [0.4, 0.7]}]}
-    shown = headline(replace(found, results=results))[1]
+    results = study.results | {"attacks": attacks, "worst": [{"eps": 0.1, "accuracy": 0.56, "interval": [0.4, 0.7]}]}
+    shown = headline(replace(study, results=results))[1]
     assert (shown.name, shown.value) == ("right under attack, eps 0.1", "56.0%")
     assert shown.note == "40.0 to 70.0; worst case of all attacks"
     # Without a worst case AutoAttack's parts are one, whose figure is the last one's.
-    shown = headline(replace(found, results=results | {"worst": []}))[1]
+    shown = headline(replace(study, results=results | {"worst": []}))[1]
     assert (shown.value, shown.note) == ("56.0%", "10.0 to 90.0; AutoAttack")
     # Where nothing was measured at the training's radius, the largest counts.
-    elsewhere = replace(found, about=replace(found.about, train=replace(found.about.train, eps=0.2)))
+    elsewhere = replace(study, about=replace(study.about, train=replace(study.about.train, eps=0.2)))
     assert hardest(elsewhere, results)["eps"] == 0.3
-    assert hardest(found, results | {"attacks": [], "worst": []}) is None
+    assert hardest(study, results | {"attacks": [], "worst": []}) is None
 
 
 def test_options_are_written_as_a_shell_reads_them():
@@ -164,8 +176,8 @@ def test_options_are_written_as_a_shell_reads_them():
 
 
 @pytest.mark.slow
-def test_explaining_writes_every_picture_and_its_numbers(run, found, quick, monkeypatch):
-    monkeypatch.setattr("gammacaps.report.run.collect", lambda *_: found)  # as it is, to save the time
+def test_explaining_writes_every_picture_and_its_numbers(run, study, quick, monkeypatch):
+    monkeypatch.setattr("gammacaps.report.run.open_study", lambda *_: study)  # as it is, to save the time
     folder = explain_run(run, quick)
     names = {path.name for path in folder.iterdir()}
     assert {f"class-{k}.png" for k in range(10)} | {f"hidden-1-{k}.png" for k in range(6)} <= names
@@ -194,22 +206,23 @@ def test_figures_of_another_kind_are_one_sentence(tmp_path, name, verb, content)
 
 
 @pytest.mark.slow
-def test_other_data_are_one_more_kind_of_nothing(run, found, quick, tmp_path):
+def test_other_data_are_one_more_kind_of_nothing(run, study, quick, tmp_path):
     np.savez(tmp_path / "other.npz", images=np.zeros((40, 28, 28), np.uint8), labels=np.arange(40) % 2)
-    with_others = collect(run, replace(quick, others=str(tmp_path / "other.npz"), trees=0))
-    assert len(with_others.nothing.kinds) == len(found.nothing.kinds) + 1
+    with_others = open_study(run, replace(quick, others=str(tmp_path / "other.npz")))
+    assert len(make_nothing(with_others).kinds) == len(make_nothing(study).kinds) + 1
     np.savez(tmp_path / "colour.npz", images=np.zeros((40, 28, 28, 3), np.uint8), labels=np.arange(40) % 2)
     with pytest.raises(InputError, match="name other images with --others"):
-        collect(run, replace(quick, others=str(tmp_path / "colour.npz"), trees=0))
+        open_study(run, replace(quick, others=str(tmp_path / "colour.npz")))
 
 
 @pytest.mark.slow
-def test_another_network_s_class_capsules_stand_beside(run, report, quick, tmp_path):
+def test_another_network_s_class_capsules_stand_beside(run, contents, quick, tmp_path):
     tiny = {"filters": 4, "primary_types": 2, "hidden": (3,), "decoder": ()}
     config = replace(quick, beside=str(stored(tmp_path / "grown", "small", **tiny)), trees=0)
-    page = report_of(collect(run, config))
-    assert page.other == "grown"
-    for mine, with_other in zip(report.class_capsules, page.class_capsules, strict=True):
+    page = compose(open_study(run, config))
+    both = page.contents["classes"]
+    assert both.other == "grown"
+    for mine, with_other in zip(contents["classes"].cards, both.cards, strict=True):
         assert with_other.generated == mine.generated
         assert with_other.other is not None
         assert with_other.other.content != mine.generated.content
@@ -217,22 +230,22 @@ def test_another_network_s_class_capsules_stand_beside(run, report, quick, tmp_p
     cnn, few = stored(tmp_path / "cnn", "cnn", filters=(4, 4)), stored(tmp_path / "few", "small", classes=3)
     for other, words in ((cnn, "has no capsules that can be shown"), (few, "in 3 classes, but the network those of")):
         with pytest.raises(InputError, match=words):
-            collect(run, replace(quick, beside=str(other), trees=0))
+            open_study(run, replace(quick, beside=str(other), trees=0))
 
 
-def test_a_picture_of_which_the_search_fell_short_is_said_to_say_nothing(found):
-    found = replace(found, config=replace(found.config, tau=0.0))
-    shown = found.capsules["hidden 1"][0]
+def test_a_picture_of_which_the_search_fell_short_is_said_to_say_nothing(study):
+    shown = study.capsules["hidden 1"][0]
     best = shown.generated.activations.max().item()
-    told = [plainly(found, replace(shown, reached=reached)) for reached in (1.9 * best, 2.1 * best)]
-    assert "fell short" not in told[0]
-    assert told[1] == f"the search fell short: a test image makes it {2.1 * best:.2f} long"
+    every = replace(study, config=replace(study.config, tau=0.0))
+    notes = [caveat(every, replace(shown, reached=reached)) for reached in (1.9 * best, 2.1 * best)]
+    assert "fell short" not in notes[0]
+    assert notes[1] == f"the search fell short: a test image makes it {2.1 * best:.2f} long"
 
 
 @pytest.mark.slow
-def test_explaining_again_leaves_nothing_of_before_but_other_files(found, quick, monkeypatch, tmp_path):
-    monkeypatch.setattr("gammacaps.report.run.collect", lambda *_: found)
-    every = files_of(found)
+def test_explaining_again_leaves_nothing_of_before_but_other_files(study, quick, monkeypatch, tmp_path):
+    monkeypatch.setattr("gammacaps.report.run.open_study", lambda *_: study)
+    every = files_of(study)
     assert all(NAMES.fullmatch(name) for name in every)
     fewer = {"tree-1.svg": b"new", "class-0.png": b"new"}
     monkeypatch.setattr("gammacaps.report.run.files_of", lambda _: fewer)
@@ -248,8 +261,8 @@ def test_explaining_again_leaves_nothing_of_before_but_other_files(found, quick,
     }
 
 
-def test_a_file_in_the_place_of_the_folder_is_named(found, quick, monkeypatch, tmp_path):
-    monkeypatch.setattr("gammacaps.report.run.collect", lambda *_: found)
+def test_a_file_in_the_place_of_the_folder_is_named(study, quick, monkeypatch, tmp_path):
+    monkeypatch.setattr("gammacaps.report.run.open_study", lambda *_: study)
     (tmp_path / "explain").write_text("mine")
     with pytest.raises(InputError, match=r"explain can't be made a folder \(File exists\): move what is there"):
         explain_run(tmp_path, quick)
@@ -270,22 +283,23 @@ def test_a_network_whose_capsules_depend_on_neighbours_has_a_page_without_them(t
     assert "Its capsules are not shown here: with scale_over=&#x27;batch&#x27;, what they say of an image" in page
 
 
-def test_filters_are_captioned_by_their_colours(found):
+def test_filters_are_captioned_by_their_colours(study):
     words = "The paper reports that training under attack concentrates them."
-    grey = filters_of(found).caption
+    filters = make_filters(study)
+    grey = show_filters(filters).caption
     assert grey.startswith("Vermillion is positive, blue negative. The largest tenth")
     assert grey.endswith(words)
-    coloured = replace(found, filters=replace(found.filters, weights=torch.zeros(4, 3, 5, 5)))
-    assert filters_of(coloured).caption.startswith("Each filter is shown as a colour image: grey is 0. The largest")
+    coloured = replace(filters, weights=torch.zeros(4, 3, 5, 5))
+    assert show_filters(coloured).caption.startswith("Each filter is shown as a colour image: grey is 0. The largest")
 
 
 @pytest.mark.slow
 def test_matrix_capsules_are_shown_by_the_most_active(tmp_path):
     run = stored(tmp_path / "matrix", "matrix", filters=4, primary_types=2, types=(3, 3))
     config = ReportConfig(data="fashion-mini", images=10, starts=1, steps=1, capsules=4, trees=0, device="cpu")
-    found = collect(run, config)
-    layers = [layer(found, name) for name in ("hidden 1", "hidden 2")]
-    assert [len(shown.capsules) for shown in layers] == [4, 4]
+    study = open_study(run, config)
+    layers = [gallery(study, name) for name in ("hidden 1", "hidden 2")]
+    assert [len(shown.cards) for shown in layers] == [4, 4]
     assert layers[0].note == "the 4 of 108 capsules that test images activate most"
 
 
@@ -293,13 +307,13 @@ def test_data_that_does_not_fit_is_named(run, tmp_path):
     small = tmp_path / "small.npz"
     np.savez(small, images=np.zeros((20, 8, 8), np.uint8), labels=np.arange(20) % 2)
     with pytest.raises(InputError, match=r"takes images of shape \(1, 28, 28\) in 10 classes, but .* give data like"):
-        collect(run, ReportConfig(data=str(small)))
+        open_study(run, ReportConfig(data=str(small)))
 
 
 def test_a_run_that_does_not_name_its_data_asks_for_it(quick, tmp_path):
     run = stored(tmp_path / "bare", "small", filters=8, primary_types=2, hidden=(6,), decoder=())
     with pytest.raises(InputError, match="does not say what it was trained on: name a data set with --data"):
-        collect(run, quick)
+        open_study(run, quick)
 
 
 def audited(gamma: int, others: int, single: float) -> dict:
@@ -332,27 +346,27 @@ def audited(gamma: int, others: int, single: float) -> dict:
     [(4, 0, 1.0, "pass"), (4, 0, 0.5, "warn"), (2, 2, 1.0, "warn"), (1, 2, 1.0, "fail"), (0, 0, 1.0, "fail")],
 )
 def test_an_audit_is_answered_by_the_definition(gamma, others, single, expected):
-    assert audit(audited(gamma, others, single)).verdict == expected
+    assert shown_audit(audited(gamma, others, single)).verdict == expected
 
 
 def test_a_network_of_which_a_part_was_audited_is_one_in_part_at_most():
-    found = audited(4, 0, 1.0)
-    found["tree"].append(found["tree"][0] | {"from": "primary", "to": "class"})
-    shown = audit(found)
+    values = audited(4, 0, 1.0)
+    values["tree"].append(values["tree"][0] | {"from": "primary", "to": "class"})
+    shown = shown_audit(values)
     assert shown.verdict == "warn"
     assert shown.notes[0] == "The definition asks it of every capsule. Not audited: layer primary, layer class."
     some = audited(4, 0, 1.0)
     some["layers"][0]["of"] = 1152
-    assert audit(some).verdict == "warn"
-    assert audit(some).notes[0].endswith("Not audited: 1,147 of the 1,152 capsules of layer hidden 1.")
+    assert shown_audit(some).verdict == "warn"
+    assert shown_audit(some).notes[0].endswith("Not audited: 1,147 of the 1,152 capsules of layer hidden 1.")
 
 
 def test_chance_and_the_interval_are_shown_and_what_is_uncertain_is_named():
-    found = audited(2, 1, 1.0)
+    values = audited(2, 1, 1.0)
     intervals = [[0.1, 0.4], [-0.1, 0.6], [-0.9, 0.1], None]
-    for row, interval in zip(found["layers"][0]["capsules"], intervals, strict=True):
+    for row, interval in zip(values["layers"][0]["capsules"], intervals, strict=True):
         row |= {"chance": 0.75, "gamma_interval": interval}
-    table = audit(found).tables[0]
+    table = shown_audit(values).tables[0]
     assert table.head[4:] == (
         "rho",
         "by chance",
@@ -367,7 +381,7 @@ def test_chance_and_the_interval_are_shown_and_what_is_uncertain_is_named():
 
 
 def test_an_audit_s_figures_stand_in_its_tables_and_curves():
-    shown = audit(audited(3, 1, 0.8))
+    shown = shown_audit(audited(3, 1, 0.8))
     assert shown.sentence == "So many are."
     capsules, parents = shown.tables
     assert capsules.head[-3:] == ("gamma, eps 0.05", "gamma, eps 0.1", "best gamma")
@@ -381,35 +395,35 @@ def test_an_audit_s_figures_stand_in_its_tables_and_curves():
     assert kind_of(None, "hidden 1", 3) == ""
 
 
-def test_the_shorter_a_capsule_the_fainter_its_picture_in_a_tree(found, report):
-    clean = found.pairs[0].clean
-    drawn = re.findall(r'<image [^>]*opacity="([^"]+)"[^>]*><title>([^:]+): ([0-9.]+)', report.trees[0].clean.content)
+def test_the_shorter_a_capsule_the_fainter_its_picture_in_a_tree(study, contents):
+    clean, first = attacked_pairs(study)[0].clean, contents["trees"].trees[0]
+    drawn = re.findall(r'<image [^>]*opacity="([^"]+)"[^>]*><title>([^:]+): ([0-9.]+)', first.clean.content)
     assert len(drawn) == sum(len(clean.nodes_of(l)) for l in (1, 2))
     for opacity, _, length in drawn:
         assert float(opacity) == pytest.approx(0.35 + 0.65 * float(length), abs=0.01)
 
 
-def test_trees_that_would_make_the_page_too_large_are_left_out(found, report, monkeypatch):
-    first = report.trees[0]
-    monkeypatch.setattr("gammacaps.report.fill.trees.ROOM", len(first.clean.content) + len(first.attacked.content))
-    assert trees_of(found) == (first,)
+def test_trees_that_would_make_the_page_too_large_are_left_out(study, contents, monkeypatch):
+    first = contents["trees"].trees[0]
+    monkeypatch.setattr("gammacaps.report.sections.trees.ROOM", len(first.clean.content) + len(first.attacked.content))
+    assert trees_of(study, attacked_pairs(study)) == (first,)
 
 
-def test_the_curve_does_not_draw_the_worst_case_twice(found):
+def test_the_curve_does_not_draw_the_worst_case_twice(study):
     attack = {"steps": 40, "restarts": 1, "interval": [0.1, 0.9]}
     pgd = [{"attack": "pgd", "eps": eps, "accuracy": 0.5 - eps, **attack} for eps in (0.2, 0.1)]
     worst = [{"eps": row["eps"], "accuracy": row["accuracy"], "interval": [0.1, 0.9]} for row in pgd]
     clean = {"accuracy": 0.9, "interval": [0.8, 1.0]}
-    drawn = curve(found, {"clean": clean, "attacks": pgd, "worst": worst})
+    drawn = curve(study, {"clean": clean, "attacks": pgd, "worst": worst})
     assert [(series.name, series.points) for series in drawn.series] == [
         ("Worst case of all attacks", ((0.0, 0.9), (0.1, 0.4), (0.2, 0.3)))
     ]
     worst[0]["accuracy"] = 0.2
-    assert len(curve(found, {"clean": clean, "attacks": pgd, "worst": worst}).series) == 2
+    assert len(curve(study, {"clean": clean, "attacks": pgd, "worst": worst}).series) == 2
     sweep = [{"attack": "sweep", "eps": 0.3, "accuracy": 0.1, **attack}]
-    drawn = curve(found, {"clean": clean, "attacks": pgd, "sweep": sweep})
+    drawn = curve(study, {"clean": clean, "attacks": pgd, "sweep": sweep})
     assert [series.points for series in drawn.series] == [((0.0, 0.9), (0.3, 0.1))]
-    assert curve(found, {"clean": clean, "attacks": []}) is None
+    assert curve(study, {"clean": clean, "attacks": []}) is None
 
 
 @pytest.mark.parametrize(
@@ -445,7 +459,7 @@ def test_names_of_nothing_are_refused_before_any_work(run, quick, monkeypatch, n
     def work(*arguments, **keywords):
         raise AssertionError("this takes minutes")
 
-    for name in ("_generated", "_pairs", "none_of_the_above"):
-        monkeypatch.setattr(f"gammacaps.report.collect.{name}", work)
+    for name in ("study.activate_all", "sections.trees.pgd", "sections.maps.none_of_the_above"):
+        monkeypatch.setattr(f"gammacaps.report.{name}", work)
     with pytest.raises(InputError, match=words):
-        collect(run, replace(quick, **named))
+        report_run(run, replace(quick, **named))

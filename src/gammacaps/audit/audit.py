@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gammacaps.audit.audit_layer import OnProgress, audit_layer
 from gammacaps.audit.config import AuditConfig
-from gammacaps.audit.layer import Report, audit_layer
+from gammacaps.audit.parents import ParentCounter
 from gammacaps.audit.table import verdict
-from gammacaps.audit.tree import Parents
 from gammacaps.data import DataSet
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError, check_choice
@@ -21,7 +21,7 @@ from gammacaps.models import CapsuleModel, Model, check_fit, require_capsules
 EPS = 0.1
 
 
-def audit(model: Model, data: DataSet, config: AuditConfig, report: Report = lambda *_: None) -> dict[str, Any]:
+def audit(model: Model, data: DataSet, config: AuditConfig, progress: OnProgress = lambda *_: None) -> dict[str, Any]:
     """Definitions 3.1 to 3.5 on a test set, as the plain values of audit.json."""
     network, layers = _check_model(model, config)
     device = pick_device(config.device)
@@ -31,7 +31,7 @@ def audit(model: Model, data: DataSet, config: AuditConfig, report: Report = lam
     started = time.monotonic()
     eps = sorted(set(config.eps or (EPS / 2, EPS)))
     lengths, tree = look(network, images, config)
-    audited = [audit_layer(network, layer, images, labels, lengths[layer], eps, config, report) for layer in layers]
+    audited = [audit_layer(network, layer, images, labels, lengths[layer], eps, config, progress) for layer in layers]
     results = {
         "format": 1,
         "data": {"name": data.name, "source": str(data.source), "split": "test", "images": len(images)},
@@ -51,7 +51,7 @@ def audit(model: Model, data: DataSet, config: AuditConfig, report: Report = lam
 def look(model: CapsuleModel, images: Tensor, config: AuditConfig) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
     """The lengths (M, I) of each layer's capsules, and how each layer chooses its parents (Definition 3.5)."""
     lengths: dict[str, list[Tensor]] = {layer: [] for layer in model.layers}
-    trees = [Parents(config.tau, images.device) for _ in model.layers[1:]]
+    trees = [ParentCounter(config.tau, images.device) for _ in model.layers[1:]]
     for part in images.split(config.batch):
         parse = model.parse(part)
         for layer, activations in zip(model.layers, parse.activations, strict=True):

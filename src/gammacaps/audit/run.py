@@ -6,7 +6,7 @@ from typing import Any
 
 from gammacaps.audit.audit import audit
 from gammacaps.audit.config import AuditConfig
-from gammacaps.audit.picture import over_eps, over_tau
+from gammacaps.audit.curves import over_eps, over_tau
 from gammacaps.evaluation.identity import identity
 from gammacaps.files import write_figure, write_json
 from gammacaps.progress import Progress

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gammacaps.audit.verdict import DEAD, GAMMA, KINDS, NON_ROBUST, NOT_USEFUL, SOME_SET
+from gammacaps.audit.kinds import DEAD, GAMMA, KINDS, NON_ROBUST, NOT_USEFUL, SOME_SET
 
 NOTE = (
     "Note: gamma is an upper bound, for a stronger attack might find worse changes: 'non-robust' is shown by changes\n"
@@ -126,10 +126,10 @@ def _compared(results: dict[str, Any], wide: int) -> list[str]:
     about = f"{run_name(results):<{wide}}{results.get('model', {}).get('routing', '-'):<9}{trained:<14}"
     lines = []
     for place, eps in enumerate((0.0, *results["eps"])):
-        found = [layer["over_eps"][place] for layer in results["layers"]]
+        counted = [layer["over_eps"][place] for layer in results["layers"]]
         values = [row["gamma"][place - 1] if place else row["rho"] for row in useful]
         line = f"{about if place == 0 else '':<{wide + 23}}{eps:>6g}{active(total):>8}{len(useful):>8}"
-        line += f"{sum(f[GAMMA] for f in found):>16}{sum(f[SOME_SET] for f in found):>10}"
+        line += f"{sum(f[GAMMA] for f in counted):>16}{sum(f[SOME_SET] for f in counted):>10}"
         lines.append(line + f"{_number(sum(values) / len(values) if values else None):>12}")
     T = sum(row["T"] for row in results["tree"]) / len(results["tree"])
     lines[-1] += f"{sum(bool(row['gamma_capsule_at']) for row in rows):>10}{T:>7.3f}"

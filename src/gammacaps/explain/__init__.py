@@ -1,14 +1,15 @@
 """What capsules mean: inputs generated to activate them, parse trees, maps, and what a network takes nothing for."""
 
+from gammacaps.explain.ablation import without
 from gammacaps.explain.activate import Generated, activate, activate_all
+from gammacaps.explain.difference import Difference, difference
 from gammacaps.explain.draw import draw, draw_pair, draw_routing
 from gammacaps.explain.examples import classes_served, features, strongest
 from gammacaps.explain.filters import first_filters
 from gammacaps.explain.maps import activation_map, class_map, confusion_map, coupling_map
-from gammacaps.explain.nothing import none_of_the_above
-from gammacaps.explain.off import without
+from gammacaps.explain.none_of_the_above import none_of_the_above
+from gammacaps.explain.parsing import ParseTree, parse_tree, parse_trees, routing_trees
 from gammacaps.explain.reconstruct import reconstruct
-from gammacaps.explain.tree import Difference, ParseTree, difference, parse_tree, parse_trees, routing_trees
 
 __all__ = [
     "Difference",

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from gammacaps.attacks import frozen
 from gammacaps.errors import InputError, check_choice
-from gammacaps.explain.fast import fast_steps
+from gammacaps.explain.gpu_steps import fast_steps
+from gammacaps.explain.pictures import image_png
 from gammacaps.models import CapsuleModel, require_capsules
 from gammacaps.options import check_seed
 
@@ -34,8 +35,6 @@ class Generated:
     seed: int
 
     def _repr_png_(self) -> bytes:
-        from gammacaps.explain.pictures import image_png
-
         return image_png(self.image)
 
 
@@ -124,8 +123,8 @@ def activate_all(
                 x, c = filled_up(part, size), filled_up(goal, size)
                 x = descended(network, index, x, c, steps, step, penalty) if fast is None else fast.run(x, c, steps)
                 moved.append(x[: len(part)])
-            for capsule, found in zip(group, torch.cat(moved).split(starts), strict=True):
-                results.append(average_best(network, index, capsule, found, penalty, best, seed))
+            for capsule, generated in zip(group, torch.cat(moved).split(starts), strict=True):
+                results.append(average_best(network, index, capsule, generated, penalty, best, seed))
     return results
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from gammacaps.data import check_images
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import Generated, check_capsules
-from gammacaps.explain.maps import BATCH, activations_in_batches, named
+from gammacaps.explain.batches import BATCH, activations_in_batches, named
 from gammacaps.explain.pictures import Row, figure_png, grid_png, heat_figure, plain
 from gammacaps.options import check_tau
 
@@ -130,10 +130,10 @@ def strongest(
     values = torch.empty(len(chosen), 0)
     indices = torch.empty(len(chosen), 0, dtype=torch.int64)
     seen = 0
-    for found in activations_in_batches(network, index, images, batch):
-        new = torch.arange(seen, seen + len(found)).expand(len(chosen), -1)
-        seen += len(found)
-        values = torch.cat((values, found[:, chosen].T), dim=1)
+    for activations in activations_in_batches(network, index, images, batch):
+        new = torch.arange(seen, seen + len(activations)).expand(len(chosen), -1)
+        seen += len(activations)
+        values = torch.cat((values, activations[:, chosen].T), dim=1)
         indices = torch.cat((indices, new), dim=1)
         order = values.argsort(dim=1, descending=True, stable=True)[:, :count]  # earlier images stand first
         values, indices = values.gather(1, order), indices.gather(1, order)
@@ -155,9 +155,9 @@ def classes_served(
     network, index, _ = check_capsules(model, layer)
     check_images(images, labels, network.classes)
     check_tau(tau)
-    found = torch.cat(list(activations_in_batches(network, index, images, batch)))  # M n
+    activations = torch.cat(list(activations_in_batches(network, index, images, batch)))  # M n
     classes = labels.unique().tolist()
-    own = [found[labels.cpu() == k].double() for k in classes]
+    own = [activations[labels.cpu() == k].double() for k in classes]
     means = torch.stack([a.mean(0) for a in own], dim=1)  # n classes
     active = torch.stack([(a > tau).double().mean(0) for a in own], dim=1)
     share = means / means.sum(1, keepdim=True).clamp_min(1e-12)

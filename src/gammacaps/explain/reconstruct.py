@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from gammacaps.data import check_images
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import Generated
+from gammacaps.explain.batches import BATCH, in_batches, named
 from gammacaps.explain.examples import correlations
-from gammacaps.explain.maps import BATCH, in_batches, named
 from gammacaps.explain.pictures import Row, grid_png, plain
 from gammacaps.models import require_decoder
 

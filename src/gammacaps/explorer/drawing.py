@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from gammacaps.explain.difference import Difference, difference
 from gammacaps.explain.draw.capsules import draw_capsules, marks_of
 from gammacaps.explain.draw.figure import alternative, draw_classes, draw_heading, heaviest
 from gammacaps.explain.draw.layout import INPUT, Layout, lay_out
 from gammacaps.explain.draw.paths import OTHER, Colours, draw_edges, draw_old_edges
 from gammacaps.explain.draw.svg import drawing
-from gammacaps.explain.tree import Difference, ParseTree, difference
+from gammacaps.explain.tree import Tree
 
 LEFT = INPUT + 28  # where the capsules begin
 # By a class's number, so that no image and no attack recolours it. Ten as far apart as a search found, to those who
@@ -18,7 +19,7 @@ PALETTE = (
 )
 
 
-def draw_trees(images: Sequence[Sequence[ParseTree]], *, show_all: bool) -> list[list[str]]:
+def draw_trees(images: Sequence[Sequence[Tree]], *, show_all: bool) -> list[list[str]]:
     """For each image, clean and attacked say, an SVG for each of routing's iterations; all have one layout.
 
     From the second image on, what differs from the first is marked.
@@ -30,7 +31,7 @@ def draw_trees(images: Sequence[Sequence[ParseTree]], *, show_all: bool) -> list
     drawn = []
     for place, each in enumerate(images):
         changes = [difference(before, tree) if place else None for before, tree in zip(images[0], each, strict=True)]
-        drawn.append([draw_one(tree, layout, colours, heavy, found) for tree, found in zip(each, changes, strict=True)])
+        drawn.append([draw_one(tree, layout, colours, heavy, one) for tree, one in zip(each, changes, strict=True)])
     return drawn
 
 
@@ -39,15 +40,13 @@ def class_colours(classes: int) -> Colours:
     return {None: OTHER, **{c: PALETTE[c % len(PALETTE)] for c in range(classes)}}
 
 
-def draw_one(
-    tree: ParseTree, layout: Layout, colours: Colours, heavy: Sequence[float], found: Difference | None
-) -> str:
-    marks = marks_of(found) if found else {}
+def draw_one(tree: Tree, layout: Layout, colours: Colours, heavy: Sequence[float], change: Difference | None) -> str:
+    marks = marks_of(change) if change else {}
     inside: list[str] = []
     for l in range(len(tree.layers) - 1):
         inside += draw_edges(tree, l, layout, colours, heavy[l])
-        if found:
-            inside += draw_old_edges(l, found.layers[l].moved, layout)
+        if change:
+            inside += draw_old_edges(l, change.layers[l].moved, layout)
     for l, column in enumerate(layout.columns):
         inside += draw_capsules(tree, l, column, colours, {}, marks)
         inside += draw_heading(tree, l, layout)

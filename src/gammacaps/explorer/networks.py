@@ -18,7 +18,7 @@ from gammacaps.data.checks import Size
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced_places
-from gammacaps.explain.maps import BATCH
+from gammacaps.explain.batches import BATCH
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.models import CapsuleModel, Model, check_fit, has_capsules, shows_capsules
 from gammacaps.models.shipped import run_folder

@@ -23,7 +23,7 @@ STARTS, STEPS, MOST_STARTS, MOST_STEPS = 6, 120, 60, 1000
 
 
 @dataclass(frozen=True)
-class Parse:
+class ParseQuestion:
     """The tree of an image."""
 
     network: int
@@ -35,7 +35,7 @@ class Parse:
 
 
 @dataclass(frozen=True)
-class Attack(Parse):
+class AttackQuestion(ParseQuestion):
     """The tree of an image before and after an attack."""
 
     attack: str = "pgd"  # by its name in the table of attacks
@@ -44,7 +44,7 @@ class Attack(Parse):
 
 
 @dataclass(frozen=True)
-class Activate:
+class ActivateQuestion:
     """An input generated to activate a capsule."""
 
     network: int
@@ -54,12 +54,12 @@ class Activate:
     steps: int = STEPS
 
 
-def read_parse(body: Any, networks: Sequence[Network]) -> Parse:
+def read_parse(body: Any, networks: Sequence[Network]) -> ParseQuestion:
     fields = known(body, ("network", "image", "tau", "all", "off", "last"))
-    return Parse(**_parse_fields(fields, networks), last=truth("last", fields.get("last", False)))
+    return ParseQuestion(**_parse_fields(fields, networks), last=truth("last", fields.get("last", False)))
 
 
-def read_attack(body: Any, networks: Sequence[Network]) -> Attack:
+def read_attack(body: Any, networks: Sequence[Network]) -> AttackQuestion:
     fields = known(body, ("network", "image", "tau", "all", "off", "attack", "eps", "target"))
     common = _parse_fields(fields, networks)
     network = networks[common["network"]]
@@ -75,7 +75,7 @@ def read_attack(body: Any, networks: Sequence[Network]) -> Attack:
     eps = number("eps", fields.get("eps", network.eps), 0, 1)
     if 0 < eps < LEAST_EPS:
         raise InputError(f"eps must be 0 or a number from {LEAST_EPS:g} to 1, not {shortened(eps)}.")
-    return Attack(**common, attack=name, eps=eps, target=target)
+    return AttackQuestion(**common, attack=name, eps=eps, target=target)
 
 
 def live_attacks() -> dict[str, Live]:
@@ -89,11 +89,11 @@ def why_not(attack: str, network: Network) -> str | None:
     return attack_named(attack).why_not(Victim(network.model.classes, capsules=network.trees))
 
 
-def read_activate(body: Any, networks: Sequence[Network]) -> Activate:
+def read_activate(body: Any, networks: Sequence[Network]) -> ActivateQuestion:
     fields = known(body, ("network", "layer", "capsule", "starts", "steps"))
     starts = whole("starts", fields.get("starts", STARTS), 1, MOST_STARTS)
     steps = whole("steps", fields.get("steps", STEPS), 1, MOST_STEPS)
-    return Activate(*read_capsule(fields, networks), starts, steps)
+    return ActivateQuestion(*read_capsule(fields, networks), starts, steps)
 
 
 def read_capsule(fields: dict[str, Any], networks: Sequence[Network]) -> tuple[int, int, int]:

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 
 import torch
 
+from gammacaps.explorer.jobs.queue import answer_each
+from gammacaps.explorer.memory import give_back
 from gammacaps.explorer.networks import Network
-from gammacaps.explorer.questions import Parse
+from gammacaps.explorer.questions import ParseQuestion
 from gammacaps.explorer.server import parse_calls
-from gammacaps.explorer.work import answer_each, give_back
 
 shown: Sequence[Network] = ()  # in the second process
 
@@ -34,7 +35,7 @@ class Helper:
             warnings.simplefilter("ignore", DeprecationWarning)
             self.pool.submit(os.getpid).result()
 
-    def answer(self, asked: Sequence[Parse]) -> list[bytes | Exception]:
+    def answer(self, asked: Sequence[ParseQuestion]) -> list[bytes | Exception]:
         """Answers questions of one group. Raises BrokenProcessPool where the process has died."""
         return self.pool.submit(answer, asked).result()
 
@@ -66,5 +67,5 @@ def begin(networks: Sequence[Network], listener: socket.socket) -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)  # nor does it outlive a server that was killed
 
 
-def answer(asked: Sequence[Parse]) -> list[bytes | Exception]:
+def answer(asked: Sequence[ParseQuestion]) -> list[bytes | Exception]:
     return list(answer_each(parse_calls(shown), asked))

@@ -19,9 +19,11 @@ from starlette.routing import Route
 
 from gammacaps.errors import InputError
 from gammacaps.explorer import answers, questions
-from gammacaps.explorer.guard import Guard
+from gammacaps.explorer.jobs.job import Call, Calls, Job
+from gammacaps.explorer.jobs.lanes import Busy, Lanes
+from gammacaps.explorer.jobs.queue import Helps
 from gammacaps.explorer.networks import Network
-from gammacaps.explorer.work import Busy, Call, Calls, Helps, Job, Work
+from gammacaps.explorer.origins import OriginGuard
 
 KINDS = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript"}
 MOST_BYTES = 2**16  # of a question, and what its pixels take beside
@@ -43,7 +45,7 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
     def ask(question: Any, call: Call) -> bytes | Job:
         """A kept answer, or the job that makes it."""
         key = key_of(question)
-        return work.find(key) or work.job("slow", key, call)
+        return lanes.find(key) or lanes.job("slow", key, call)
 
     async def get_page(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -75,7 +77,7 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
     async def post_parse(request: Request) -> Response:
         asked = questions.read_parse(await body_of(request, limit), networks)
         key = key_of(asked)
-        made = work.find(key) or work.share("quick", key, answers.group_of(asked, networks), asked, calls)
+        made = lanes.find(key) or lanes.share("quick", key, answers.group_of(asked, networks), asked, calls)
         return await whole_answer(request, made)
 
     async def post_attack(request: Request) -> Response:
@@ -93,9 +95,9 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        work.close()
+        lanes.close()
 
-    work = Work(helper)
+    lanes = Lanes(helper)
     routes = [
         Route("/", get_page),
         Route("/page/{name}", get_page),
@@ -106,7 +108,7 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
         Route("/api/attack", post_attack, methods=["POST"]),
         Route("/api/activate", post_activate, methods=["POST"]),
     ]
-    told: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {
+    handlers: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {
         HTTPException: tell_http,
         InputError: tell_input,
         Busy: tell_busy,
@@ -114,11 +116,11 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
     }
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, host=host)],
-        exception_handlers=told,
+        middleware=[Middleware(OriginGuard, host=host)],
+        exception_handlers=handlers,
         lifespan=lifespan,
     )
-    app.state.work = work
+    app.state.lanes = lanes
     return app
 
 
@@ -132,11 +134,11 @@ class CapsuleQuestion:
 def parse_calls(networks: Sequence[Network]) -> Calls:
     """How questions for parses that share a pass are answered: the pass, and for each what makes its answer of it."""
 
-    def calls(asked: Sequence[questions.Parse]) -> list[Call]:
+    def calls(asked: Sequence[questions.ParseQuestion]) -> list[Call]:
         network = networks[asked[0].network]
 
-        def call(one: questions.Parse, found: answers.Passed) -> Call:
-            return lambda tick: dumped(answers.parse(one, network, found))
+        def call(one: questions.ParseQuestion, passed: answers.Passed) -> Call:
+            return lambda tick: dumped(answers.parse(one, network, passed))
 
         return [call(*each) for each in zip(asked, answers.passes(asked, network), strict=True)]
 
@@ -159,10 +161,10 @@ def page_files() -> dict[str, bytes]:
 
 def whole_numbers(request: Request, names: Sequence[str]) -> dict[str, Any]:
     """The query's values as whole numbers; what is none stays as it is, for the reader to refuse."""
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for name, value in questions.known(dict(request.query_params), names).items():
-        found[name] = int(value) if value.isascii() and value.isdigit() and len(value) < 10 else value
-    return found
+        numbers[name] = int(value) if value.isascii() and value.isdigit() and len(value) < 10 else value
+    return numbers
 
 
 async def body_of(request: Request, limit: int) -> Any:
@@ -222,12 +224,12 @@ async def progress_lines(made: bytes | Job) -> AsyncIterator[bytes]:
     if isinstance(made, bytes):
         yield b'{"answer":' + made + b"}\n"
         return
-    told: tuple[int, int] = (0, 0)
+    progress: tuple[int, int] = (0, 0)
     try:
         while not (await asyncio.wait([made.answer], timeout=EVERY))[0]:
-            told = made.progress or told
+            progress = made.progress or progress
             # Also where nothing is new, so that it is noticed when nobody listens any more.
-            yield dumped({"done": told[0], "of": told[1]}) + b"\n"
+            yield dumped({"done": progress[0], "of": progress[1]}) + b"\n"
         yield last_line(made)
     finally:
         made.leave()

@@ -15,14 +15,14 @@ from gammacaps.evaluation.run import evaluate_run
 from gammacaps.explain.activate import activate_all
 from gammacaps.explain.filters import first_filters
 from gammacaps.explain.maps import activation_map
-from gammacaps.explain.nothing import none_of_the_above
+from gammacaps.explain.none_of_the_above import none_of_the_above
 from gammacaps.explain.reconstruct import reconstruct
 from gammacaps.models import CapsuleModel, Model, has_capsules
 from gammacaps.names import AttackLossName
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.plan import PALE, PARTS, QUICK_INPUTS, QUICK_SUITE, TENTH, Planned, limited
-from gammacaps.report.collect import ON_CPU, ON_GPU
+from gammacaps.report.study import ON_CPU, ON_GPU
 from gammacaps.runs.run import Run
 
 AUTHORS_LOSS: AttackLossName = "ce"  # what PGD makes large in the authors' code

@@ -7,18 +7,19 @@ from typing import Any
 
 from torch import Tensor
 
+from gammacaps.explain.difference import Difference
 from gammacaps.explain.draw.layout import Column
 from gammacaps.explain.draw.paths import Colours, leads_to
 from gammacaps.explain.draw.svg import NEUTRAL, ON_STRONG, Point, name_of, picture, shown, tag, words
-from gammacaps.explain.tree import Difference, Node, ParseTree
+from gammacaps.explain.tree import Node, Tree
 
 Pictures = Mapping[tuple[int, int], Tensor]  # of a capsule by its layer and its index: C H W in [0, 1]
 Marks = Mapping[tuple[int, int], str]  # "changed parent", "appeared" or "vanished"
 
 
-def marks_of(found: Difference) -> Marks:
+def marks_of(change: Difference) -> Marks:
     marks: dict[tuple[int, int], str] = {}
-    for l, layer in enumerate(found.layers):
+    for l, layer in enumerate(change.layers):
         marks |= {(l, i): "changed parent" for i, _, _ in layer.moved}
         marks |= {(l, i): "appeared" for i in layer.appeared}
         marks |= {(l, i): "vanished" for i in layer.vanished}
@@ -26,7 +27,7 @@ def marks_of(found: Difference) -> Marks:
 
 
 def draw_capsules(
-    tree: ParseTree, l: int, column: Column, colours: Colours, pictures: Pictures, marks: Marks
+    tree: Tree, l: int, column: Column, colours: Colours, pictures: Pictures, marks: Marks
 ) -> Iterator[str]:
     """A layer's capsules on their spots, and the cells of its places."""
     ways, nodes, activations = leads_to(tree), tree.nodes_of(l), tree.layers[l].activations

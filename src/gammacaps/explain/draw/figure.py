@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gammacaps.errors import InputError
+from gammacaps.explain.difference import Difference, LayerDifference, difference
 from gammacaps.explain.draw.capsules import Marks, Pictures, draw_capsules, marks_of
 from gammacaps.explain.draw.layout import INPUT, LONGEST, TOP, Layout, lay_out
 from gammacaps.explain.draw.paths import Colours, bundles, colours_of, draw_edges, draw_old_edges
 from gammacaps.explain.draw.svg import NEUTRAL, drawing, picture, tag, words
-from gammacaps.explain.tree import Difference, LayerDifference, ParseTree, difference
+from gammacaps.explain.tree import Tree
 
 KEY = (
     "Colour: the class that a path leads to, grey for none or another. Strength, and the bar under a picture: "
@@ -19,7 +20,7 @@ KEY = (
 MARKS = "On the right — outlined: changed parent (dashed edge: the old one); square, or new: appeared; cross: vanished."
 
 
-def draw(tree: ParseTree, *, pictures: Pictures | None = None, show_all: bool = False) -> str:
+def draw(tree: Tree, *, pictures: Pictures | None = None, show_all: bool = False) -> str:
     """A parse tree as an SVG: the input, its primary capsules by their places, and the parents that capsules chose.
 
     Each capsule has the colour of the class that its path leads to and the strength of its activation. The edges from
@@ -37,31 +38,29 @@ def draw(tree: ParseTree, *, pictures: Pictures | None = None, show_all: bool = 
     return drawing(layout.width, height, alternative(tree), *inside, *key)
 
 
-def draw_pair(
-    clean: ParseTree, attacked: ParseTree, *, pictures: Pictures | None = None, show_all: bool = False
-) -> str:
+def draw_pair(clean: Tree, attacked: Tree, *, pictures: Pictures | None = None, show_all: bool = False) -> str:
     """The trees of a clean and of an attacked image side by side, each capsule at the same spot in both.
 
     On the right a capsule that changed its parent has an outline, one that appeared is a square (a picture: marked
     "new"), one that vanished a cross; dashed edges lead to the parents that capsules in columns had before.
     """
-    found = difference(clean, attacked)
+    change = difference(clean, attacked)
     check_pictures(clean, pictures)
     trees = [clean, attacked]
     layout = lay_out(trees, show_all=show_all, pictures=bool(pictures))
     common = (layout, colours_of(trees), heaviest(trees, layout), pictures or {})
     left = figure(clean, *common, "clean")
-    right = figure(attacked, *common, "attacked", found)
+    right = figure(attacked, *common, "attacked", change)
     apart = layout.width + 20
-    changed = tell_difference(clean, found)
+    changed = tell_difference(clean, change)
     first, height = paragraph(changed, layout.height + 28, apart + layout.width, size=15, font_weight="bold")
     second, height = paragraph(f"{MARKS} {KEY}", height + 4, apart + layout.width, size=13)
-    told = f"Clean image: {alternative(clean)} Attacked image: {alternative(attacked)} {changed}"
+    description = f"Clean image: {alternative(clean)} Attacked image: {alternative(attacked)} {changed}"
     shifted = tag("g", *right, transform=f"translate({apart:g} 0)")
-    return drawing(apart + layout.width, height, told, *left, shifted, *first, *second)
+    return drawing(apart + layout.width, height, description, *left, shifted, *first, *second)
 
 
-def draw_routing(trees: Sequence[ParseTree], *, pictures: Pictures | None = None, show_all: bool = False) -> str:
+def draw_routing(trees: Sequence[Tree], *, pictures: Pictures | None = None, show_all: bool = False) -> str:
     """The trees of routing's iterations, as `routing_trees` gives them, one below the other."""
     if not trees or any(tree.iteration is None for tree in trees):
         raise InputError("Only trees of iterations can be drawn so: give those of routing_trees(model, image).")
@@ -74,33 +73,33 @@ def draw_routing(trees: Sequence[ParseTree], *, pictures: Pictures | None = None
         for n, tree in enumerate(trees)
     ]
     key, height = paragraph(KEY, apart * len(trees), layout.width)
-    told = " ".join(f"Iteration {tree.iteration}: {alternative(tree)}" for tree in trees)
-    return drawing(layout.width, height, told, *figures, *key)
+    description = " ".join(f"Iteration {tree.iteration}: {alternative(tree)}" for tree in trees)
+    return drawing(layout.width, height, description, *figures, *key)
 
 
 def figure(
-    tree: ParseTree,
+    tree: Tree,
     layout: Layout,
     colours: Colours,
     heavy: Sequence[float],
     pictures: Pictures,
     title: str,
-    found: Difference | None = None,
+    change: Difference | None = None,
 ) -> Iterator[str]:
     """One tree in its layout; with a difference, what changed is marked."""
-    marks: Marks = marks_of(found) if found else {}
+    marks: Marks = marks_of(change) if change else {}
     yield from draw_input(tree, layout, title)
     for l in range(len(tree.layers) - 1):
         yield from draw_edges(tree, l, layout, colours, heavy[l])
-        if found:
-            yield from draw_old_edges(l, found.layers[l].moved, layout)
+        if change:
+            yield from draw_old_edges(l, change.layers[l].moved, layout)
     for l, column in enumerate(layout.columns):
         yield from draw_capsules(tree, l, column, colours, pictures, marks)
         yield from draw_heading(tree, l, layout)
     yield from draw_classes(tree, layout, colours)
 
 
-def check_pictures(tree: ParseTree, pictures: Pictures | None) -> None:
+def check_pictures(tree: Tree, pictures: Pictures | None) -> None:
     for (l, capsule), image in (pictures or {}).items():
         if not (0 <= l < len(tree.layers) and 0 <= capsule < len(tree.layers[l].activations)):
             raise InputError(f"There is no capsule {capsule} in a layer {l} to show a picture in: correct the key.")
@@ -110,7 +109,7 @@ def check_pictures(tree: ParseTree, pictures: Pictures | None) -> None:
             )
 
 
-def heaviest(trees: Sequence[ParseTree], layout: Layout) -> list[float]:
+def heaviest(trees: Sequence[Tree], layout: Layout) -> list[float]:
     """The heaviest bundle of edges above each layer, and at least the 1 of a single capsule."""
     return [
         max([1.0, *(bundle.mass for tree in trees for bundle in bundles(tree, l, layout))])
@@ -118,7 +117,7 @@ def heaviest(trees: Sequence[ParseTree], layout: Layout) -> list[float]:
     ]
 
 
-def draw_input(tree: ParseTree, layout: Layout, title: str) -> Iterator[str]:
+def draw_input(tree: Tree, layout: Layout, title: str) -> Iterator[str]:
     """The image, and under it what it is taken for."""
     top = (TOP + layout.height - INPUT) / 2
     yield words(title, 0, top - 8, size=13, font_weight="bold")
@@ -127,7 +126,7 @@ def draw_input(tree: ParseTree, layout: Layout, title: str) -> Iterator[str]:
     yield words(short(tree.class_names[tree.predicted], 16), 0, top + INPUT + 34, size=13, font_weight="bold")
 
 
-def draw_heading(tree: ParseTree, l: int, layout: Layout) -> Iterator[str]:
+def draw_heading(tree: Tree, l: int, layout: Layout) -> Iterator[str]:
     """A layer's name and how many of its capsules are active; after it the T of its couplings."""
     layer, column = tree.layers[l], layout.columns[l]
     middle = (column.left + column.right) / 2
@@ -138,7 +137,7 @@ def draw_heading(tree: ParseTree, l: int, layout: Layout) -> Iterator[str]:
         yield words(f"T {tree.T[l]:.2f}", between, 16, size=11, text_anchor="middle", fill_opacity=0.75)
 
 
-def draw_classes(tree: ParseTree, layout: Layout, colours: Colours) -> Iterator[str]:
+def draw_classes(tree: Tree, layout: Layout, colours: Colours) -> Iterator[str]:
     """The names of the classes and a bar for each score."""
     column = layout.columns[-1]
     for c, (_, y) in column.spots.items():
@@ -167,7 +166,7 @@ def short(name: str, letters: int) -> str:
     return name if len(name) <= letters else name[: letters - 1] + "…"
 
 
-def alternative(tree: ParseTree) -> str:
+def alternative(tree: Tree) -> str:
     """The drawing in words, for those who can't see it."""
     score = tree.scores[tree.predicted]
     said = [f"Parse tree of an image taken for {tree.class_names[tree.predicted]} (score {score:.2f})."]
@@ -177,11 +176,11 @@ def alternative(tree: ParseTree) -> str:
     return " ".join(said)
 
 
-def tell_difference(clean: ParseTree, found: Difference) -> str:
+def tell_difference(clean: Tree, change: Difference) -> str:
     """What changed, in a line."""
-    before, after = (clean.class_names[c] for c in found.predicted)
+    before, after = (clean.class_names[c] for c in change.predicted)
     said = [f"Taken for {before} → {after}." if before != after else f"Taken for {before} in both."]
-    for layer in found.layers:
+    for layer in change.layers:
         said.append(f"{layer.name}: {count_changes(layer) or 'nothing changed'}.")
     return " ".join(said)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gammacaps.explain.draw.svg import Point, shown
-from gammacaps.explain.tree import Layer, ParseTree
+from gammacaps.explain.tree import Tree, TreeLayer
 
 TOP = 56.0  # for the words above the layers
 INPUT = 104.0  # the side of the input image
@@ -50,7 +50,7 @@ class Layout:
     edges: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # found so far, by tree and layer
 
 
-def lay_out(trees: Sequence[ParseTree], *, show_all: bool, pictures: bool) -> Layout:
+def lay_out(trees: Sequence[Tree], *, show_all: bool, pictures: bool) -> Layout:
     """One layout for trees of one network, so that a capsule stands at the same spot in each of their drawings."""
     orders = ordered(trees, show_all)
     layers = trees[0].layers
@@ -74,16 +74,16 @@ def lay_out(trees: Sequence[ParseTree], *, show_all: bool, pictures: bool) -> La
     return Layout(x - GAP + max(116, 8 + 7.5 * (letters + 5)), TOP + body, tuple(columns))
 
 
-def has_places(layer: Layer) -> bool:
+def has_places(layer: TreeLayer) -> bool:
     return layer.grid != (1, 1)
 
 
-def cell_side(layer: Layer) -> float:
+def cell_side(layer: TreeLayer) -> float:
     """A place's side: wide enough for a dot of 4 a type, and for grids of few places wider."""
     return max(min(60.0, 372 / max(layer.grid)), 4.0 * math.ceil(math.sqrt(layer.types)))
 
 
-def grid_column(layer: Layer, order: Sequence[int], x: float, top: float) -> Column:
+def grid_column(layer: TreeLayer, order: Sequence[int], x: float, top: float) -> Column:
     """Each place a cell, in which every type has its own spot.
 
     Edges leave beside the grid, so that they cover no capsule: at the height of the place's row, and within it from
@@ -114,7 +114,7 @@ def plain_column(order: Sequence[int], x: float, body: float, space: float) -> C
     return Column(x, x + 2 * radius, TOP, 0.0, radius, spots, levels)
 
 
-def ordered(trees: Sequence[ParseTree], show_all: bool) -> list[list[int]]:
+def ordered(trees: Sequence[Tree], show_all: bool) -> list[list[int]]:
     """The capsules drawn of each layer, from top to bottom: all nodes, and the predicted classes.
 
     Classes keep their order. Below them capsules stand in the order of their parents, so that no edge between columns
@@ -135,7 +135,7 @@ def ordered(trees: Sequence[ParseTree], show_all: bool) -> list[list[int]]:
     return orders
 
 
-def mean_heights(trees: Sequence[ParseTree]) -> dict[tuple[int, int], float]:
+def mean_heights(trees: Sequence[Tree]) -> dict[tuple[int, int], float]:
     """How far down a capsule's children stand in the image, from 0 to 1: their mean, weighed by their couplings."""
     sums: dict[tuple[int, int], tuple[float, float]] = {}  # of weighed heights, and of weights
     means: dict[tuple[int, int], float] = {}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gammacaps.explain.draw.layout import Layout
 from gammacaps.explain.draw.svg import NEUTRAL, Point, curve, escaped, level, name_of, shown
-from gammacaps.explain.tree import ParseTree
+from gammacaps.explain.tree import Tree
 
 Colours = Mapping[int | None, str]  # of what leads to a class; None: of what leads to none
 
@@ -28,12 +28,12 @@ class Bundle(NamedTuple):
     mass: float  # their couplings together
 
 
-def leads_to(tree: ParseTree) -> dict[tuple[int, int], int | None]:
+def leads_to(tree: Tree) -> dict[tuple[int, int], int | None]:
     """The class at the end of each node's path from parent to parent; None where it ends before."""
     return tree.ways
 
 
-def colours_of(trees: Sequence[ParseTree]) -> Colours:
+def colours_of(trees: Sequence[Tree]) -> Colours:
     """A colour each for the predicted classes and then those with the most capsules below; the others are grey."""
     below = Counter(goal for tree in trees for goal in leads_to(tree).values() if goal is not None)
     classes = dict.fromkeys([*(tree.predicted for tree in trees), *(c for c, _ in below.most_common())])
@@ -41,19 +41,21 @@ def colours_of(trees: Sequence[ParseTree]) -> Colours:
     return {None: OTHER, **{c: named.get(c, OTHER) for c in range(len(trees[0].scores))}}
 
 
-def bundles(tree: ParseTree, l: int, layout: Layout) -> list[Bundle]:
+def bundles(tree: Tree, l: int, layout: Layout) -> list[Bundle]:
     """The edges from layer l to the next, the heaviest first."""
     known: list[Bundle] | None = layout.edges.get((tree, l))
     if known is not None:
         return known
     ways, lower, upper = leads_to(tree), layout.columns[l], layout.columns[l + 1]
-    found: dict[tuple[float, float, int | None], list[tuple[int, int, float]]] = {}  # by where they begin, end and lead
+    grouped: dict[
+        tuple[float, float, int | None], list[tuple[int, int, float]]
+    ] = {}  # by where they begin, end and lead
     for index, node in tree.nodes_of(l).items():
         if node.parent is not None and node.coupling is not None:
             key = (lower.levels[index], upper.levels[node.parent], ways[l, index])
-            found.setdefault(key, []).append((index, node.parent, node.coupling))
+            grouped.setdefault(key, []).append((index, node.parent, node.coupling))
     made = []
-    for (start, end, goal), edges in found.items():
+    for (start, end, goal), edges in grouped.items():
         capsules, parents, couplings = zip(*edges, strict=True)
         ends = (lower.right, start), (upper.left, end)
         made.append(Bundle(*ends, goal, capsules, tuple(sorted(set(parents))), sum(couplings)))
@@ -61,7 +63,7 @@ def bundles(tree: ParseTree, l: int, layout: Layout) -> list[Bundle]:
     return made
 
 
-def draw_edges(tree: ParseTree, l: int, layout: Layout, colours: Colours, heaviest: float) -> Iterator[str]:
+def draw_edges(tree: Tree, l: int, layout: Layout, colours: Colours, heaviest: float) -> Iterator[str]:
     """Edges to parents, as wide as their couplings; where the others are known, those faintly behind them."""
     # Written without a tag's loops, as dots are: these are most of what a drawing has.
     lower, upper = layout.columns[l], layout.columns[l + 1]
@@ -95,7 +97,7 @@ def draw_old_edges(l: int, moved: Sequence[tuple[int, int | None, int | None]], 
             yield curve(*ends, stroke=NEUTRAL, stroke_opacity=0.8, stroke_width=1.2, stroke_dasharray="3 4")
 
 
-def tell_bundle(tree: ParseTree, l: int, bundle: Bundle) -> str:
+def tell_bundle(tree: Tree, l: int, bundle: Bundle) -> str:
     many = len(bundle.capsules)
     who = tree.tell(l, bundle.capsules[0]) if many == 1 else f"{many} capsules of one place"
     to = tree.tell(l + 1, bundle.parents[0]) if len(bundle.parents) == 1 else f"{len(bundle.parents)} parents"

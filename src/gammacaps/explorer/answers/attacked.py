@@ -1,0 +1,79 @@
+"""An image under attack, beside the clean one: both trees, and what changed."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from gammacaps.attacks.attack import Attempt
+from gammacaps.attacks.table import attack_named
+from gammacaps.explain.difference import Difference, difference
+from gammacaps.explain.draw.figure import count_changes
+from gammacaps.explain.parsing import routing_trees
+from gammacaps.explain.tree import Tree
+from gammacaps.explorer import questions
+from gammacaps.explorer.answers.images import SEED, counted, data_url, judged, label_of, scores_of, shown, with_off
+from gammacaps.explorer.drawing import draw_trees
+from gammacaps.explorer.jobs.job import Tick
+from gammacaps.explorer.networks import Network
+from gammacaps.models import Model
+
+
+def attack(asked: questions.AttackQuestion, network: Network, tick: Tick) -> dict[str, Any]:
+    """Both trees, the changed image and what changed. The class that the network gives the clean image is attacked."""
+    image = questions.image_of(asked.image, network)
+    model = with_off(asked, network)
+    clean = judged(scores_of(model, image.unsqueeze(0))[0])
+    attacked = attacked_image(asked, model, image, clean["predicted"], tick)
+    answer: dict[str, Any] = {
+        "eps": asked.eps,
+        "attack": asked.attack,
+        "target": asked.target,
+        "label": label_of(asked, network),
+        "clean": {**shown(image), **clean},
+        "attacked": {**shown(attacked), **judged(scores_of(model, attacked.unsqueeze(0))[0])},
+        "difference": {
+            # Unchanged is mid-grey, a change by eps black or white.
+            "png": data_url(((attacked - image) / (2 * max(asked.eps, questions.LEAST_EPS)) + 0.5).clamp(0, 1)),
+            "magnified": round(1 / (2 * asked.eps), 1) if asked.eps else None,
+            "largest": round((attacked - image).abs().max().item(), 4),
+        },
+    }
+    if asked.off:
+        answer["before"] = judged(scores_of(network.model, image.unsqueeze(0))[0])
+    if network.trees:
+        how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
+        trees = [routing_trees(model, x, **how) for x in (image, attacked)]
+        change = difference(trees[0][-1], trees[1][-1])
+        answer["drawings"] = draw_trees(trees, show_all=asked.all)
+        answer["clean"]["tree"], answer["attacked"]["tree"] = (each[-1].to_json() for each in trees)
+        answer["changed"] = change.to_json()
+        answer["words"] = tell_difference(trees[0][-1], change)
+    return answer
+
+
+def tell_difference(clean: Tree, change: Difference) -> str:
+    """What changed, in a line: the class first, then the layers in which anything did."""
+    before, after = (clean.class_names[c] for c in change.predicted)
+    said = [f"Taken for {before} → {after}." if before != after else f"Taken for {before} in both."]
+    for layer in change.layers:
+        counts = count_changes(layer)
+        said += [f"{layer.name}: {counts}."] if counts else []
+    if len(said) == 1:
+        said.append("The same capsules are active, with the same parents.")
+    return " ".join(said)
+
+
+def attacked_image(
+    asked: questions.AttackQuestion, model: Model, image: Float[Tensor, "C H W"], label: int, tick: Tick
+) -> Float[Tensor, "C H W"]:
+    images, labels = image.unsqueeze(0), torch.tensor([label], device=image.device)
+    targets = None if asked.target is None else torch.tensor([asked.target], device=image.device)
+    generator = torch.Generator(image.device).manual_seed(SEED)
+    if asked.eps == 0:
+        return image
+    live = questions.live_attacks()[asked.attack]
+    attempt = Attempt(asked.eps, live.numbers(asked.eps), generator, targets=targets, to_the_end=True)
+    run = attack_named(asked.attack).run
+    return run(counted(model, tick, live.passes), images, labels, attempt)[0].detach()

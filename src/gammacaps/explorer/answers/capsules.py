@@ -1,0 +1,83 @@
+"""A capsule: the input generated for it, the real images that activate it, and what the audit says of it."""
+
+from typing import Any
+
+import torch
+
+from gammacaps.explain.activate import activate
+from gammacaps.explain.examples import features, stand_out
+from gammacaps.explain.pictures import plain
+from gammacaps.explorer import questions
+from gammacaps.explorer.answers.images import SEED, counted, data_url, judged
+from gammacaps.explorer.jobs.job import Tick
+from gammacaps.explorer.networks import Network
+
+EXAMPLES = 8  # real images shown for a capsule
+# A price on brightness leaves dark what a class capsule does not look at, as in the report.
+CLASS_PENALTY = 1e-4
+
+
+def activated(asked: questions.ActivateQuestion, network: Network, tick: Tick) -> dict[str, Any]:
+    """An input generated for a capsule, the mean of the best: the lengths that these and it reached, and its scores."""
+    top = asked.layer == len(network.counts) - 1
+    made = activate(
+        counted(network.capsules, tick, asked.steps),
+        asked.layer,
+        asked.capsule,
+        starts=asked.starts,
+        steps=asked.steps,
+        best=min(5, asked.starts),
+        penalty=CLASS_PENALTY if top else None,
+        seed=SEED,
+    )
+    return {
+        "png": data_url(made.image),
+        "activation": round(made.activation, 4),
+        "best": [
+            {"png": data_url(image), "activation": round(reached, 4)}
+            for image, reached in zip(made.best, made.activations.tolist(), strict=True)
+        ],
+        "empty": round(length_without(network, asked.layer, asked.capsule), 4),
+        **judged(made.scores),
+        "features": features(made).to_json(),
+        "starts": asked.starts,
+        "steps": asked.steps,
+    }
+
+
+@torch.no_grad()
+def length_without(network: Network, layer: int, index: int) -> float:
+    """The length that a capsule has in a black image."""
+    black = torch.zeros(1, *network.model.image_shape, device=network.images.device)
+    return network.capsules.parse(black, couplings=False).activations[layer][0, index].item()
+
+
+def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
+    """Real images that activate a capsule most, the classes it serves, and what the audit says of it."""
+    answer: dict[str, Any] = {"examples": [], "serves": None, "audit": audited(network, layer, index)}
+    if network.missing:
+        return answer
+    lengths, labels = network.lengths[layer][:, index], network.labels.cpu()  # M
+    for place in lengths.argsort(descending=True, stable=True)[:EXAMPLES].tolist():
+        png, length = data_url(network.images[place]), round(lengths[place].item(), 4)
+        label = int(labels[place]) if network.labelled else None
+        answer["examples"].append({"sample": place, "png": png, "activation": length, "label": label})
+    if not network.labelled:
+        return answer
+    classes = labels.unique().tolist()
+    means = torch.stack([lengths[labels == k].double().mean() for k in classes])
+    served = [classes[place] for place in stand_out(means.unsqueeze(0))[0]]
+    answer["serves"] = {"classes": classes, "means": plain(means), "serves": served}
+    return answer
+
+
+def audited(network: Network, layer: int, index: int) -> dict[str, Any] | None:
+    """A capsule's row of audit.json, where there is one."""
+    name = network.capsules.layers[layer]
+    for audited_layer in (network.audit or {}).get("layers", ()):
+        if audited_layer["layer"] == name:
+            for row in audited_layer["capsules"]:
+                if row["capsule"] == index:
+                    assert network.audit is not None
+                    return {"tau": network.audit["tau"], "eps": network.audit["eps"], **row}
+    return None
