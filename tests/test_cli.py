@@ -11,12 +11,12 @@ import sys
 import pytest
 
 import gammacaps
-from gammacaps.audit.config import AuditConfig
+from gammacaps.auditing.config import AuditConfig
 from gammacaps.cli import main
 from gammacaps.demo import run_demo
 from gammacaps.evaluation import run as evaluation
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.report.config import ReportConfig
+from gammacaps.reporting.config import ReportConfig
 
 TINY = ["--model", "filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]", "--device", "cpu", "--batch", "16"]
 
@@ -233,7 +233,7 @@ def test_what_is_in_the_way_is_said_before_any_work(untrained, tmp_path, monkeyp
         (run / name).mkdir()
     else:
         (run / name).touch()
-    for place in ("evaluation.run.evaluate", "audit.run.audit", "report.run.collect"):
+    for place in ("evaluation.run.evaluate", "auditing.run.audit", "reporting.run.open_study"):
         monkeypatch.setattr(f"gammacaps.{place}", nothing_is_done)
     assert status(verb, run) == 2
     assert words in capsys.readouterr().err
@@ -245,7 +245,7 @@ def test_a_run_that_can_t_be_written_to_is_said_before_any_work(untrained, monke
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr("gammacaps.files.tempfile.TemporaryFile", refused)
-    for place in ("evaluation.run.evaluate", "audit.run.audit", "report.run.collect"):
+    for place in ("evaluation.run.evaluate", "auditing.run.audit", "reporting.run.open_study"):
         monkeypatch.setattr(f"gammacaps.{place}", nothing_is_done)
     assert status(verb, untrained) == 2
     assert f"{untrained} can't be written (Read-only file system)" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gammacaps.errors import InputError
-from gammacaps.files import new_folder, read_json, told, write_json, write_whole
+from gammacaps.files import new_folder, read_json, write_json, write_whole, writing
 from gammacaps.models.folder import new_run
 
 
@@ -212,7 +212,7 @@ def test_a_path_that_is_no_readable_file_is_one_sentence(tmp_path, monkeypatch):
 @pytest.mark.parametrize("error", [OSError(), OSError("odd"), PermissionError(13, "Permission denied")])
 def test_any_system_error_is_told_in_one_sentence(tmp_path, error):
     words = r"can't be written \((OSError|odd|Permission denied)\): free space or"
-    with pytest.raises(InputError, match=words), told(tmp_path):
+    with pytest.raises(InputError, match=words), writing(tmp_path):
         raise error
 
 

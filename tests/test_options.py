@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from gammacaps.audit.config import AuditConfig
+from gammacaps.auditing.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.cli.options import DataCheckOptions, DataOptions, DemoOptions
 from gammacaps.errors import InputError
@@ -18,7 +18,7 @@ from gammacaps.metrics.usefulness import chance_level
 from gammacaps.models import create
 from gammacaps.options import check_amount, check_eps, check_seed, check_tau, check_whole
 from gammacaps.paper.config import ReproduceConfig
-from gammacaps.report.config import ReportConfig
+from gammacaps.reporting.config import ReportConfig
 from gammacaps.runs.train_config import TrainConfig
 
 CONFIGS = (

@@ -1,6 +1,5 @@
 """The demo: two small networks on the embedded sample, one trained under attack and one not, and a page about it."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -8,18 +7,19 @@ from typing import Any
 import torch
 
 from gammacaps.attacks import pgd
-from gammacaps.audit.config import AuditConfig
-from gammacaps.audit.run import audit_run
+from gammacaps.auditing.config import AuditConfig
+from gammacaps.auditing.run import audit_run
 from gammacaps.data import DataSet, load_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.evaluation.table import title
-from gammacaps.files import told, write_figure, write_whole
+from gammacaps.files import write_figure, write_whole, writing
 from gammacaps.models import Model
-from gammacaps.report.config import ReportConfig
-from gammacaps.report.run import report_run
+from gammacaps.progress import say
+from gammacaps.reporting.config import ReportConfig
+from gammacaps.reporting.run import report_run
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.train import train
@@ -50,17 +50,17 @@ def run_demo(
     # With a single step the network soon learns to withstand that step alone; with more there are fewer of training.
     attack: dict[str, Any] = {"eps": EPS, "attack_steps": 2, "attack_step": 0.07, "eps_ramp": 0.5}
     shared: dict[str, Any] = {**attack, "batch": 64, "seed": seed, "device": "cpu"}
-    _say(f"1/5 Training a small gamma-capsule network under attack (eps {EPS}) for {minutes:g} minutes ...")
+    say(f"1/5 Training a small gamma-capsule network under attack (eps {EPS}) for {minutes:g} minutes ...")
     models = {"under attack": train(TrainConfig(minutes=minutes, **shared), runs["under attack"], overwrite=True)}
     steps = Run(runs["under attack"]).steps
-    _say(f"2/5 Training the same network for as many steps ({steps}) on clean images ...")
+    say(f"2/5 Training the same network for as many steps ({steps}) on clean images ...")
     models["standard"] = train(TrainConfig(robust=False, steps=steps, **shared), runs["standard"], overwrite=True)
-    _say("3/5 Attacking both networks ...")
+    say("3/5 Attacking both networks ...")
     results = {name: evaluate_run(run, evaluation) for name, run in runs.items()}
-    _say("4/5 Drawing what the attack does to each ...")
+    say("4/5 Drawing what the attack does to each ...")
     picture = folder / "attacked.png"
     draw(models, load_set("fashion-mini", "test"), picture)
-    _say("5/5 Looking into the network trained under attack: is it to be believed, what do its capsules mean ...")
+    say("5/5 Looking into the network trained under attack: is it to be believed, what do its capsules mean ...")
     evaluate_run(runs["under attack"], checked, quiet=True)
     audit_run(runs["under attack"], audit, quiet=True)
     page = report_run(runs["under attack"], report)
@@ -76,7 +76,7 @@ def run_demo(
 def take_folder(folder: Path) -> None:
     """Makes the demo's folder, or takes an earlier demo's; any other is refused, since its runs would be replaced."""
     mark = folder / "demo.txt"
-    with told(folder):
+    with writing(folder):
         if folder.is_dir() and not mark.exists() and any(folder.iterdir()):
             raise InputError(f"{folder} holds something that no demo made: choose another folder with --out.")
         folder.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,3 @@ def draw(models: dict[str, Model], data: DataSet, path: Path) -> None:
             if column == 0:
                 cell.set_ylabel(name, fontsize=8)
     write_figure(path, figure)
-
-
-def _say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)

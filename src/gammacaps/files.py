@@ -28,7 +28,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
     What a killed process has left of an earlier attempt at the same file is removed first.
     """
-    with told(path):
+    with writing(path):
         _remove_halves(path)
         half, file = _locked_half(path)
         try:
@@ -81,7 +81,7 @@ def write_figure(path: Path, figure: Any) -> None:
 
 def append_line(path: Path, line: str) -> None:
     """Adds one line to a log; what could not be written whole is taken back."""
-    with told(path), path.open("ab") as file:
+    with writing(path), path.open("ab") as file:
         before = file.tell()
         try:
             file.write(line.encode() + b"\n")
@@ -143,7 +143,7 @@ def check_plain(value: Any) -> None:
 
 def check_can_write(folder: Path, files: Iterable[str] = (), inner: str | None = None) -> None:
     """Refuses a folder that can't take these files, and a folder of the name `inner`, before they cost work."""
-    with told(folder), tempfile.TemporaryFile(dir=folder):
+    with writing(folder), tempfile.TemporaryFile(dir=folder):
         pass
     wrong = [folder / name for name in files if (folder / name).is_dir()]
     if inner is not None and (folder / inner).exists() and not (folder / inner).is_dir():
@@ -160,7 +160,7 @@ def new_folder(path: Path, *, check_old: Callable[[Path], None] | None = None) -
     An existing `path` is refused, unless `check_old` is given and raises nothing: then it is deleted once the new
     folder stands in its place. What a killed process has left of an earlier attempt at the same path is removed first.
     """
-    with told(path):
+    with writing(path):
         path = Path(path).resolve()
         _remove_left_folders(path)
         exists = path.exists()
@@ -171,7 +171,7 @@ def new_folder(path: Path, *, check_old: Callable[[Path], None] | None = None) -
     with contextlib.ExitStack() as replaced:
         if exists:  # nobody trains in a folder that is replaced
             replaced.enter_context(locked(path))
-        with told(path):
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             hidden, lock = _locked_folder(path)
         yield from _filled(path, hidden, lock, exists)
@@ -180,15 +180,15 @@ def new_folder(path: Path, *, check_old: Callable[[Path], None] | None = None) -
 def _filled(path: Path, hidden: Path, lock: int, exists: bool) -> Iterator[Path]:
     new, old = hidden / NEW, hidden / OLD
     try:
-        with told(path):
+        with writing(path):
             new.mkdir()
         yield new
-        with told(path):
+        with writing(path):
             if exists:
                 path.rename(old)
             new.rename(path)  # fails if someone else has made `path` in the meantime
     finally:
-        with told(path):
+        with writing(path):
             if old.exists() and not path.exists():
                 old.rename(path)
             shutil.rmtree(hidden, ignore_errors=True)
@@ -237,7 +237,7 @@ def _remove_left_folders(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Turns the system's error about a path into one sentence."""
     try:
         yield

@@ -5,8 +5,8 @@ from browser import Watch, browser  # noqa: F401  a fixture
 from paging import DESK
 from serving import make_run, serving
 
-from gammacaps.audit.config import AuditConfig
-from gammacaps.audit.run import audit_run
+from gammacaps.auditing.config import AuditConfig
+from gammacaps.auditing.run import audit_run
 from gammacaps.explorer import questions
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_networks

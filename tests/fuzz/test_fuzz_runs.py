@@ -11,7 +11,7 @@ import torch
 from fuzz.mutations import answer as watched
 from fuzz.mutations import both_ways, cases, of_bytes, of_json
 
-from gammacaps.audit.table import table as audit_table
+from gammacaps.auditing.table import table as audit_table
 from gammacaps.data import load_set
 from gammacaps.environment import describe_machine
 from gammacaps.evaluation.config import EvaluateConfig
@@ -21,17 +21,17 @@ from gammacaps.evaluation.table import table
 from gammacaps.models import create, to_config
 from gammacaps.paper.facts import read_facts
 from gammacaps.paper.record import FACTS, read_record
-from gammacaps.report.accuracies import earlier
-from gammacaps.report.config import ReportConfig
-from gammacaps.report.headline import headline, title
-from gammacaps.report.sections.audit import shown_audit
-from gammacaps.report.sections.checks import checks
-from gammacaps.report.sections.hidden import kind_of
-from gammacaps.report.sections.network import facts, lead
-from gammacaps.report.sections.rerun import commands, versions
-from gammacaps.report.sections.scores import scores
-from gammacaps.report.sections.strength import curve
-from gammacaps.report.study import Study
+from gammacaps.reporting.accuracies import earlier
+from gammacaps.reporting.config import ReportConfig
+from gammacaps.reporting.headline import headline, title
+from gammacaps.reporting.sections.audit import shown_audit
+from gammacaps.reporting.sections.checks import checks
+from gammacaps.reporting.sections.hidden import kind_of
+from gammacaps.reporting.sections.network import facts, lead
+from gammacaps.reporting.sections.rerun import commands, versions
+from gammacaps.reporting.sections.scores import scores
+from gammacaps.reporting.sections.strength import curve
+from gammacaps.reporting.study import Study
 from gammacaps.runs.metrics import METRICS, forget_metrics_after, read_metrics
 from gammacaps.runs.run import AUDIT, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig

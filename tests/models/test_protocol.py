@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 import gammacaps
 from gammacaps.attacks import pgd, vote_surrogate
-from gammacaps.audit.audit import audit
-from gammacaps.audit.config import AuditConfig
+from gammacaps.auditing.audit import audit
+from gammacaps.auditing.config import AuditConfig
 from gammacaps.data import DataSet
 from gammacaps.errors import InputError
 from gammacaps.evaluation.checks.planted import features_of

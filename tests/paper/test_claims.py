@@ -18,7 +18,7 @@ def by_words(records):
     return {claim.name: claim.judged(records) for claim in CLAIMS}
 
 
-def told(verdict):
+def writing(verdict):
     return "; ".join(verdict.sentences)
 
 
@@ -30,13 +30,13 @@ def with_changed(run, changes):
 def test_every_claim_holds_on_the_paper_s_own_figures():
     judged = by_words(as_the_paper_says())
     assert {name for name, claim in judged.items() if claim.held is not True} == set()
-    assert "20.1% of 1,000 under PGD-40" in told(judged["strong_attacks"])
-    assert "Possible is 10.0% of these" in told(judged["strong_attacks"])
-    assert "they are 0.99 to 0.99 long after 3,000 steps on clean images" in told(judged["certain"])
-    assert "SDA's are 0.59 to 0.93 long after 15,000 steps under attack" in told(judged["careful"])
-    assert "MNIST: 0.02 / 0.31 / 0.48 and 0.48 for RBA / EM / SDA" in told(judged["tree"])
+    assert "20.1% of 1,000 under PGD-40" in writing(judged["strong_attacks"])
+    assert "Possible is 10.0% of these" in writing(judged["strong_attacks"])
+    assert "they are 0.99 to 0.99 long after 3,000 steps on clean images" in writing(judged["certain"])
+    assert "SDA's are 0.59 to 0.93 long after 15,000 steps under attack" in writing(judged["careful"])
+    assert "MNIST: 0.02 / 0.31 / 0.48 and 0.48 for RBA / EM / SDA" in writing(judged["tree"])
     assert "smallNORB, not judged, trained at eps 0.03: 75.0% at 0.01, 45.0% at 0.03 (paper 64.58% at 0.1, 34.89%" in (
-        told(judged["reaches_paper"])
+        writing(judged["reaches_paper"])
     )
 
 
@@ -112,7 +112,7 @@ FALLS = [
 def test_a_claim_falls_by_the_figures_alone(claim, run, changes, words):
     judged = by_words(with_changed(run, changes))
     assert judged[claim].held is False
-    assert re.search(words, told(judged[claim]))
+    assert re.search(words, writing(judged[claim]))
 
 
 HOLDS = [
@@ -138,7 +138,7 @@ HOLDS = [
 def test_a_claim_holds_up_to_the_threshold_that_it_names(claim, run, changes, words):
     judged = by_words(with_changed(run, changes))[claim]
     assert judged.held is True
-    assert re.search(words, told(judged))
+    assert re.search(words, writing(judged))
 
 
 @pytest.mark.parametrize(("early", "held"), [(0.0, True), (0.01, False)])
@@ -148,7 +148,7 @@ def test_shirts_are_none_early_only_below_the_threshold(early, held):
     before = record(last.name, steps=5000, shirts=early)
     judged = by_words(records | {last.name: Record(last.figures, last.arrays, (before,))})["shirt"]
     assert judged.held is held
-    assert f"{early:.1%} of them are right after 5,000 steps, 50.0% after 15,000" in told(judged)
+    assert f"{early:.1%} of them are right after 5,000 steps, 50.0% after 15,000" in writing(judged)
 
 
 def test_a_claim_s_sentence_names_its_thresholds():
@@ -165,7 +165,7 @@ def test_what_is_possible_is_of_the_images_that_were_attacked():
     """The strong attacks are on fewer images than the table, in other shares."""
     uneven = changed("mnist-sda-robust-0", counts=[1135, *[985] * 9])
     judged = by_words(as_the_paper_says() | {uneven.name: uneven})["strong_attacks"]
-    assert "Possible is 10.0% of these, the share of their most frequent class" in told(judged)
+    assert "Possible is 10.0% of these, the share of their most frequent class" in writing(judged)
     assert most_frequent_share(uneven.classes) == pytest.approx(0.1135)
 
 
@@ -175,14 +175,14 @@ def test_a_comparison_tells_what_speaks_against_it():
     early.figures["checks"] = [{"check": "planted-examples", "verdict": "warn", "meaning": "PGD finds 27 of 32."}]
     judged = by_words(as_the_paper_says() | {name: early})["exclusive"]
     doubts = "has not learned Shirt 4% and may be lower in truth, not passing planted-examples"
-    assert f"SDA 40.0% (which {doubts}), RBA 20.0%, CNN" in told(judged)
+    assert f"SDA 40.0% (which {doubts}), RBA 20.0%, CNN" in writing(judged)
 
 
 def test_a_training_shorter_than_the_paper_s_says_nothing_against_what_came_later():
     short = changed("fashion-mnist-rba-standard-0", lengths=0.98)
     judged = by_words(as_the_paper_says() | {short.name: short})["certain"]
     assert judged.held is None
-    assert told(judged).endswith(
+    assert writing(judged).endswith(
         "3,000 steps on clean images, in the paper after 15,000: a longer training may reach it"
     )
 
@@ -193,7 +193,7 @@ def test_one_data_set_is_enough_against_a_claim():
     del records["smallnorb-sda-robust-0"]
     judged = by_words(records)
     assert judged["exclusive"].held is None
-    assert "smallNORB: not run yet" in told(judged["exclusive"])
+    assert "smallNORB: not run yet" in writing(judged["exclusive"])
     judged = by_words(records | {lower.name: lower})
     assert judged["exclusive"].held is False
     assert judged["reaches_paper"].held is False

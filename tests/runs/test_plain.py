@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from gammacaps.runs.plain import Misfit, read_as
+from gammacaps.runs.typed_json import Misfit, read_as
 
 
 @dataclass(frozen=True)

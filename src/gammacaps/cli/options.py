@@ -6,14 +6,14 @@ from typing import Any
 
 import tyro
 
-from gammacaps.audit.config import AuditConfig
+from gammacaps.auditing.config import AuditConfig
 from gammacaps.bench.config import BenchConfig
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.options import MOST, check_amount, check_seed, check_whole
 from gammacaps.paper.config import PaperPart, ReproduceConfig
-from gammacaps.report.config import ReportConfig
+from gammacaps.reporting.config import ReportConfig
 from gammacaps.runs.train_config import TrainConfig
 
 LENGTHS = ("steps", "epochs", "minutes", "data_dir")  # what a run that goes on may be given anew, to be kept

@@ -66,8 +66,8 @@ def evaluate(options: EvaluateOptions) -> None:
 
 
 def audit(options: AuditOptions) -> None:
-    from gammacaps.audit.several import audit_runs
-    from gammacaps.audit.table import compare, table
+    from gammacaps.auditing.several import audit_runs
+    from gammacaps.auditing.table import compare, table
     from gammacaps.runs.run import AUDIT
 
     results = []
@@ -82,7 +82,7 @@ def audit(options: AuditOptions) -> None:
 
 
 def explain(options: ExplainOptions) -> None:
-    from gammacaps.report.run import explain_run
+    from gammacaps.reporting.run import explain_run
     from gammacaps.runs.folders import run_folders
 
     (run,) = run_folders((options.run,), folder="explain")
@@ -90,7 +90,7 @@ def explain(options: ExplainOptions) -> None:
 
 
 def report(options: ReportOptions) -> None:
-    from gammacaps.report.run import report_run
+    from gammacaps.reporting.run import report_run
     from gammacaps.runs.folders import run_folders
 
     (run,) = run_folders((options.run,), ("report.html",))

@@ -14,7 +14,7 @@ from gammacaps.data.loading import SPLITS, is_imported, load_set, own_path
 from gammacaps.data.named_sets import names
 from gammacaps.data.npy_folder import is_stored
 from gammacaps.errors import InputError
-from gammacaps.files import new_folder, told
+from gammacaps.files import new_folder, writing
 
 Batches: TypeAlias = Iterable[tuple[Tensor, Tensor]]
 CHUNK = 1000  # images of a set in memory that are turned into bytes at once
@@ -51,11 +51,11 @@ def store_batches(folder: str | Path, class_names: tuple[str, ...], *, train: Ba
     with new_folder(folder) as temporary:
         counts = {}
         for split, batches in (("train", train), ("test", test)):
-            with told(folder), (temporary / f"{split}_images.npy").open("wb") as file:
+            with writing(folder), (temporary / f"{split}_images.npy").open("wb") as file:
                 labels = _write(file, batches, len(class_names), f"The {split} images for {folder}")
                 np.save(temporary / f"{split}_labels.npy", labels)
             counts[split] = len(labels)
-        with told(folder):
+        with writing(folder):
             np.save(temporary / "class_names.npy", np.array(class_names))
     return counts
 

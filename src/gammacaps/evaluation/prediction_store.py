@@ -12,8 +12,8 @@ from torch import Tensor
 from gammacaps.distributed.processes import ALONE, Processes
 from gammacaps.errors import InputError
 from gammacaps.evaluation.specs import Spec
-from gammacaps.files import read_json, told, write_json
-from gammacaps.runs.plain import Misfit, read_as
+from gammacaps.files import read_json, write_json, writing
+from gammacaps.runs.typed_json import Misfit, read_as
 
 
 class PredictionStore:
@@ -71,7 +71,7 @@ class PredictionStore:
 
     def _write(self, spec: Spec, entry: dict[str, Any]) -> None:
         if self.folder is not None:
-            with told(self.folder):
+            with writing(self.folder):
                 self.folder.mkdir(exist_ok=True)
             write_json(self._path(spec), {"sha256": _hash(entry), "kept": entry})
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gammacaps.distributed.processes import ALONE
 from gammacaps.errors import InputError
-from gammacaps.files import new_folder, told
+from gammacaps.files import new_folder, writing
 from gammacaps.models import Model, load
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.train import train
@@ -19,7 +19,7 @@ def surrogate_network(folder: Path, options: dict[str, Any], quiet: bool) -> Mod
             print("Training a small CNN, whose attacked images are tried on the network ...", file=sys.stderr)
         small: dict[str, Any] = {"preset": "cnn", "model": ("filters=[16, 32]", "width=256"), "robust": False}
         training = TrainConfig(steps=250, batch=64, lr=1e-3, **small, **options)
-        with told(folder):
+        with writing(folder):
             folder.parent.mkdir(exist_ok=True)  # not the run's folder, which may be gone by now
         try:
             with new_folder(folder) as temporary:

@@ -155,7 +155,7 @@ def page_files() -> dict[str, bytes]:
     """All that can be fetched, by name: no path from outside ever reaches the file system."""
     own = [file for file in (files("gammacaps.explorer") / "page").iterdir() if file.name.rpartition(".")[2] in KINDS]
     return {file.name: file.read_bytes() for file in own} | {
-        "report.css": (files("gammacaps.report") / "page.css").read_bytes()
+        "report.css": (files("gammacaps.reporting") / "page.css").read_bytes()
     }
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gammacaps._version import __version__
 from gammacaps.errors import InputError
-from gammacaps.files import new_folder, read_json, told, write_json, write_whole
+from gammacaps.files import new_folder, read_json, write_json, write_whole, writing
 from gammacaps.models.presets import from_config, shapes_of, to_config
 from gammacaps.models.protocol import Model
 from gammacaps.models.shipped import stored_at
@@ -35,7 +35,7 @@ def new_run(folder: Path, *, overwrite: bool = False) -> contextlib.AbstractCont
 
 
 def _refuse_other_than_runs(folder: Path) -> None:
-    with told(folder):
+    with writing(folder):
         here = (Path.cwd(), *Path.cwd().parents, Path.home(), *Path.home().parents)
     if not is_run(folder) or folder in here:
         raise InputError(f"{folder} is not a run's folder, so it is not overwritten: choose another folder.")

@@ -22,7 +22,7 @@ from gammacaps.names import AttackLossName
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
 from gammacaps.paper.plan import PALE, PARTS, QUICK_INPUTS, QUICK_SUITE, TENTH, Planned, limited
-from gammacaps.report.study import ON_CPU, ON_GPU
+from gammacaps.reporting.study import ON_CPU, ON_GPU
 from gammacaps.runs.run import Run
 
 AUTHORS_LOSS: AttackLossName = "ce"  # what PGD makes large in the authors' code

@@ -12,8 +12,8 @@ from gammacaps.attacks.table import attack_names
 from gammacaps.data.archive import open_arrays
 from gammacaps.errors import InputError
 from gammacaps.files import read_json, write_whole
-from gammacaps.runs.plain import Misfit, read_as
 from gammacaps.runs.results import AttackRow, CheckRow, Figures, WorstRow
+from gammacaps.runs.typed_json import Misfit, read_as
 
 FORMAT = 2
 FACTS = "facts.json"  # beside the runs' files: what hangs on no run

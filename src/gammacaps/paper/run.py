@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import fcntl
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.identity import identity
-from gammacaps.files import check_can_write, told
+from gammacaps.files import check_can_write, writing
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.cost import cost_table
 from gammacaps.paper.expected import EPS
@@ -23,6 +22,7 @@ from gammacaps.paper.measure import attack_strongly, measure, suite_of
 from gammacaps.paper.page import write_page
 from gammacaps.paper.plan import Planned, chosen, same_training
 from gammacaps.paper.record import FACTS, Record, path_of, read_record, write_record
+from gammacaps.progress import say
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import config_from
 from gammacaps.training.checkpoint import step_of
@@ -37,18 +37,18 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
         return
     pick_device(options.device)
     for folder in (options.results_folder, options.work_folder) if not options.page else ():
-        with told(folder):
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         check_can_write(folder)
     for place, planned in enumerate(runs, start=1) if not options.page else ():
         if finished(planned, options):
-            _say(f"{place}/{len(runs)} {planned.name}: done before.")
+            say(f"{place}/{len(runs)} {planned.name}: done before.")
             continue
         with _claimed(options.work_folder / f"{planned.name}.lock") as mine:
             if not mine:
-                _say(f"{place}/{len(runs)} {planned.name}: left to the process that is at it.")
+                say(f"{place}/{len(runs)} {planned.name}: left to the process that is at it.")
                 continue
-            _say(f"{place}/{len(runs)} {planned.name}: {planned.config.steps:,} steps")
+            say(f"{place}/{len(runs)} {planned.name}: {planned.config.steps:,} steps")
             try:
                 make(planned, options)
             except KeyboardInterrupt:
@@ -209,7 +209,3 @@ def _claimed(path: Path) -> Iterator[bool]:
             yield False
             return
         yield True
-
-
-def _say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)

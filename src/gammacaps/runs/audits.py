@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gammacaps.runs.plain import Misfit
 from gammacaps.runs.results import DataOf
+from gammacaps.runs.typed_json import Misfit
 
 FORMAT = 1
 Kind = Literal["gamma-capsule", "non-robust", "not useful", "dead"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from gammacaps.errors import InputError
 from gammacaps.models.folder import CONFIG, read_config
-from gammacaps.runs.plain import Misfit, read_as
 from gammacaps.runs.train_config import TrainConfig, config_from
+from gammacaps.runs.typed_json import Misfit, read_as
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gammacaps.errors import InputError
 from gammacaps.files import append_line, write_whole
-from gammacaps.runs.plain import LARGEST
+from gammacaps.runs.typed_json import LARGEST
 
 METRICS = "metrics.jsonl"
 

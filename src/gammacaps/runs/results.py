@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gammacaps.runs.plain import Misfit
+from gammacaps.runs.typed_json import Misfit
 
 FORMAT = 2
 

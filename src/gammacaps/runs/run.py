@@ -16,8 +16,8 @@ from gammacaps.models.shipped import stored_at
 from gammacaps.runs.audits import Audit
 from gammacaps.runs.config import RunConfig, run_config
 from gammacaps.runs.metrics import read_metrics
-from gammacaps.runs.plain import Misfit, read_as
 from gammacaps.runs.results import Results
+from gammacaps.runs.typed_json import Misfit, read_as
 
 RESULTS, AUDIT = "results.json", "audit.json"
 EPS = 0.1  # a radius where no run says one

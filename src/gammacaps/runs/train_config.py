@@ -9,7 +9,7 @@ from gammacaps.errors import InputError, check_choice
 from gammacaps.files import check_plain, parse_json
 from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, Schedule
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
-from gammacaps.runs.plain import Misfit, read_as
+from gammacaps.runs.typed_json import Misfit, read_as
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from gammacaps.files import write_json, write_whole
 from gammacaps.models.folder import new_run
 from gammacaps.models.shipped import FIGURES, FILES
 from gammacaps.names import SHIPPED
-from gammacaps.report.command_line import options
+from gammacaps.reporting.command_line import options
 from gammacaps.runs.run import AUDIT, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig
 

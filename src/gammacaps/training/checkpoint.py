@@ -16,7 +16,7 @@ from gammacaps.errors import InputError
 from gammacaps.files import write_whole
 from gammacaps.models.folder import WEIGHTS, fit_weights
 from gammacaps.names import shipped_names
-from gammacaps.runs.plain import Misfit, read_as
+from gammacaps.runs.typed_json import Misfit, read_as
 from gammacaps.training.learner import Learner
 
 CHECKPOINT = "checkpoint.safetensors"

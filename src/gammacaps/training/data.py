@@ -12,8 +12,8 @@ from gammacaps.data.fingerprint import fingerprint
 from gammacaps.distributed.processes import Processes
 from gammacaps.errors import InputError
 from gammacaps.runs.config import DataFacts
-from gammacaps.runs.plain import read_as
 from gammacaps.runs.train_config import TrainConfig
+from gammacaps.runs.typed_json import read_as
 
 SAMPLE = 100  # images by which a set is known again
 ALIKE = 1e-3  # by how much their brightness may differ: resized images are rounded otherwise on another processor

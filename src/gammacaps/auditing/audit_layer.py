@@ -1,0 +1,104 @@
+"""The audit of one layer: each capsule attacked in each image, as far as a verdict hangs on it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from gammacaps.attacks.capsules import push
+from gammacaps.auditing.config import AuditConfig
+from gammacaps.auditing.kinds import GAMMA, View, counts, judge, row, view
+from gammacaps.models import CapsuleModel
+from gammacaps.progress import OnProgress
+
+
+def audit_layer(
+    model: CapsuleModel,
+    layer: str,
+    images: Float[Tensor, "M C H W"],
+    labels: Int[Tensor, "M"],
+    lengths: Float[Tensor, "M n"],
+    eps: Sequence[float],
+    config: AuditConfig,
+    progress: OnProgress,
+) -> dict[str, Any]:
+    """The kind of each capsule at every eps (rising) and tau, and the figures behind it.
+
+    A change that was found within one radius is allowed in all larger ones, so gamma never rises with eps.
+    """
+    index, count = model.layers.index(layer), lengths.shape[1]
+    random = np.random.default_rng((config.seed, index))
+    drawn = np.arange(count)
+    if count > config.capsules:
+        drawn = np.sort(random.choice(count, config.capsules, replace=False))
+    capsules = torch.from_numpy(drawn).to(images.device)
+    # One start for each image, so that it does not hang on the batch.
+    starts = torch.from_numpy(2 * random.random(images.shape, dtype=np.float32) - 1).to(images)
+    lengths = lengths[:, capsules]  # M I
+    taus = sorted({config.tau, *config.taus})
+    views = {tau: view(lengths, labels, model.classes, tau, config.seed) for tau in taus}
+    main = views[config.tau]
+
+    # The least and the most that any change so far made of each capsule; leaving the image alone is one.
+    extremes = {False: lengths.clone(), True: lengths.clone()}
+    verdicts, passes = [], 0
+    for radius in eps:
+        looked_at = list(views.values()) if radius == eps[-1] else [main]
+        for upward, extreme in extremes.items():
+            title = f"{layer}, eps {radius:g}, {'lengthening' if upward else 'shortening'}"
+            m, i, until = pairs(looked_at, extreme, upward)
+            for first in range(0, len(m), config.batch):
+                part = slice(first, first + config.batch)
+                reached, spent = push(
+                    model,
+                    index,
+                    images[m[part]],
+                    capsules[i[part]],
+                    torch.full_like(m[part], upward, dtype=torch.bool),
+                    until[part],
+                    starts[m[part]],
+                    eps=radius,
+                    step=config.attack_step,
+                    steps=config.attack_steps,
+                )
+                before = extreme[m[part], i[part]]
+                extreme[m[part], i[part]] = before.maximum(reached) if upward else before.minimum(reached)
+                passes += spent
+                progress(title, min(first + config.batch, len(m)), len(m))
+        verdicts.append(judge(main, extremes[False], extremes[True]))
+
+    over_tau = {tau: judge(seen, extremes[False], extremes[True]) for tau, seen in views.items()}
+    clean = judge(main, lengths, lengths)
+    return {
+        "layer": layer,
+        "of": count,
+        "counts": counts(verdicts[-1]),
+        "capsules": [
+            {
+                "capsule": int(number),
+                **row(main, verdicts, i),
+                "gamma_capsule_at": [tau for tau, verdict in over_tau.items() if verdict.kinds[i] == GAMMA],
+            }
+            for i, number in enumerate(drawn)
+        ],
+        "over_eps": [{"eps": e, **counts(v)} for e, v in zip((0.0, *eps), (clean, *verdicts), strict=True)],
+        "over_tau": [{"tau": tau, **counts(verdict)} for tau, verdict in over_tau.items()],
+        "passes": passes,
+    }
+
+
+def pairs(views: Sequence[View], extreme: Float[Tensor, "M I"], upward: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The images and capsules to attack in one direction, and the length to reach: that of the furthest threshold.
+
+    A pair is attacked for a threshold if the capsule is useful there, and lies on the side to be pushed off.
+    """
+    until = torch.full_like(extreme, -torch.inf if upward else torch.inf)
+    for seen in views:
+        here = seen.useful & ((extreme <= seen.tau) if upward else (extreme > seen.tau))
+        further = until.clamp_min(seen.tau) if upward else until.clamp_max(seen.tau)
+        until = torch.where(here, further, until)
+    m, i = until.isfinite().nonzero(as_tuple=True)
+    return m, i, until[m, i]

@@ -1,0 +1,36 @@
+"""The figures of results.json as the page names them: for the header, the table of scores and the curve."""
+
+from typing import Any
+
+from gammacaps.evaluation.table import shown as merged
+from gammacaps.evaluation.table import title
+from gammacaps.reporting.study import Study
+
+WORST = "Worst case of all attacks"
+
+
+def under_attack(results: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of the attacks, AutoAttack's parts as one, and those of the worst case."""
+    return measured(merged(results["attacks"])), measured(results.get("worst", ()))
+
+
+def measured(rows: Any) -> list[dict[str, Any]]:
+    """Those that have a figure: an attack that ran out of time has none."""
+    return [row for row in rows if row["accuracy"] is not None]
+
+
+def attack_name(row: dict[str, Any]) -> str:
+    """As in PGD-40; its radius is told beside it."""
+    name = title(row).rpartition(" eps ")[0]
+    return name[0].upper() + name[1:]
+
+
+def earlier(study: Study, figures: dict[str, Any]) -> tuple[str, ...]:
+    """A note where the network was trained further, or anew, after the figures were made."""
+    then, now = figures.get("trained_steps"), (study.last or {}).get("step")
+    if then is None or now is None or then == now:
+        return ()
+    return (
+        f"These figures are of an earlier state: they were made after {then:,} steps of training, and the network "
+        f"now has {now:,}.",
+    )

@@ -1,0 +1,107 @@
+"""Line charts as SVG that takes its colours from the page, so that they follow light and dark."""
+
+import math
+from collections.abc import Callable
+from html import escape
+
+from gammacaps.reporting.content import Curve, Series
+
+Scale = Callable[[float], float]  # from a value to its place in the picture
+
+WIDTH, HEIGHT = 480, 300
+LEFT, RIGHT, TOP, BOTTOM = 52, 460, 14, 250  # the plotting area
+
+# Each line has its own mark beside its own colour, so that colour is never needed to tell them apart.
+MARKS = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "M-3.7 -3.7h7.4v7.4h-7.4z",
+    "M0 -4.8l4.6 8h-9.2z",
+    "M0 -5l5 5l-5 5l-5 -5z",
+    "M-4.5 -1.3h3.2v-3.2h2.6v3.2h3.2v2.6h-3.2v3.2h-2.6v-3.2h-3.2z",
+)
+
+
+def chart(curve: Curve) -> str:
+    """The chart as an <svg> element; lines have the classes s0, s1, ... of the page's style sheet."""
+    right, low, high = _limits(curve)
+    ticks_x, ticks_y = ticks(0, right), ticks(low, high)
+
+    def x(value: float) -> float:
+        return LEFT + (RIGHT - LEFT) * value / right
+
+    def y(value: float) -> float:
+        return BOTTOM - (BOTTOM - TOP) * (value - low) / (high - low)
+
+    parts = []
+    for tick in ticks_y:
+        parts.append(f'<path class="grid" d="M{LEFT} {y(tick):.1f}H{RIGHT}"/>')
+        parts.append(_text(LEFT - 8, y(tick) + 4.5, number(tick, curve.percent), "end"))
+    for tick in ticks_x:
+        parts.append(_text(x(tick), BOTTOM + 20, f"{tick:g}", "middle"))
+    parts.append(_text((LEFT + RIGHT) / 2, HEIGHT - 5, curve.x, "middle", "name"))
+    for name, value in curve.levels:
+        parts.append(f'<path class="level" d="M{LEFT} {y(value):.1f}H{RIGHT}"/>')
+        parts.append(_text(LEFT + 6, y(value) - 6, name, "start", "name"))
+    for name, value in curve.marks:
+        parts.append(f'<path class="level" d="M{x(value):.1f} {TOP}V{BOTTOM}"/>')
+        near_end = value > 0.6 * right
+        parts.append(_text(x(value) + (-6 if near_end else 6), TOP + 11, name, "end" if near_end else "start", "name"))
+    for place, series in enumerate(curve.series):
+        parts.append(_line(series, place, x, y))
+    parts.append(f'<path class="axis" d="M{LEFT} {BOTTOM}H{RIGHT}"/>')
+    label = escape(f"{curve.title}: {curve.y} over {curve.x}. The numbers are in the table below.")
+    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+def mark(place: int) -> str:
+    """A line's mark alone, for the legend."""
+    return (
+        f'<svg class="mark s{place % len(MARKS)}" viewBox="-14 -7 28 14" aria-hidden="true">'
+        f'<path class="line" d="M-14 0H14"/><path class="dot" d="{MARKS[place % len(MARKS)]}"/></svg>'
+    )
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round numbers in [low, high], four to seven of them, a 1, 2 or 5 of some decimal place apart."""
+    rough = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= rough * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    return [round(k * step, 10) for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def number(value: float, percent: bool) -> str:
+    return f"{100 * value:.3g}%" if percent else f"{value:.3g}"
+
+
+def _limits(curve: Curve) -> tuple[float, float, float]:
+    """The largest x, and the lowest and highest y: whole shares from 0 to 100%, other figures from 0 or below."""
+    xs = [x for series in curve.series for x, _ in series.points] + [value for _, value in curve.marks]
+    right = max(xs, default=0.0) or 1.0
+    if curve.percent:
+        return right, 0.0, 1.0
+    ys = [y for series in curve.series for _, y in series.points] + [value for _, value in curve.levels]
+    ys += [end for series in curve.series for interval in series.intervals for end in interval]
+    low, high = min(0.0, *ys), max(0.0, *ys)
+    return right, low, high if high > low else low + 1.0
+
+
+def _line(series: Series, place: int, x: Scale, y: Scale) -> str:
+    """The interval as a band, the line, and a mark at each point that names itself."""
+    parts = []
+    if series.intervals:
+        edge = [(point[0], high) for point, (_, high) in zip(series.points, series.intervals, strict=True)]
+        back = [(point[0], low) for point, (low, _) in zip(series.points, series.intervals, strict=True)]
+        corners = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in [*edge, *reversed(back)])
+        parts.append(f'<polygon class="band" points="{corners}"/>')
+    path = "L".join(f"{x(a):.1f} {y(b):.1f}" for a, b in series.points)
+    if path:
+        parts.append(f'<path class="line" d="M{path}"/>')
+    shape = MARKS[place % len(MARKS)]
+    for a, b in series.points:
+        parts.append(f'<path class="dot" transform="translate({x(a):.1f} {y(b):.1f})" d="{shape}"/>')
+    return f'<g class="s{place % len(MARKS)}">{"".join(parts)}</g>'
+
+
+def _text(x: float, y: float, words: str, anchor: str, kind: str = "tick") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'

@@ -1,0 +1,42 @@
+"""A run's page, and its pictures as files: `gammacaps report RUN` and `gammacaps explain RUN`."""
+
+from pathlib import Path
+
+from gammacaps.errors import InputError
+from gammacaps.files import write_json, write_whole
+from gammacaps.reporting.config import ReportConfig
+from gammacaps.reporting.explanation import NAMES, files_of
+from gammacaps.reporting.page import compose, render
+from gammacaps.reporting.study import open_study
+
+PAGE, FOLDER = "report.html", "explain"
+
+
+def report_run(run: Path, config: ReportConfig) -> Path:
+    """Looks into a run and writes its report.html; the page's path."""
+    page = render(compose(open_study(run, config)))
+    write_whole(run / PAGE, page.encode(errors="backslashreplace"))  # names of files
+    return run / PAGE
+
+
+def explain_run(run: Path, config: ReportConfig) -> Path:
+    """Looks into a run and writes its pictures and figures as files into RUN/explain; the folder's path.
+
+    Those of an earlier explanation go; other files that lie there stay.
+    """
+    study = open_study(run, config)
+    folder = run / FOLDER
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} can't be made a folder ({error.strerror}): move what is there.") from None
+    files = files_of(study)
+    for name, content in files.items():
+        if isinstance(content, bytes):
+            write_whole(folder / name, content)
+        else:
+            write_json(folder / name, content)
+    for path in folder.iterdir():
+        if NAMES.fullmatch(path.name) and path.name not in files:
+            path.unlink()
+    return folder

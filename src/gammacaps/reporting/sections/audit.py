@@ -1,0 +1,182 @@
+"""The audit, from audit.json: which capsules are gamma-capsules, and whether there is a parse tree."""
+
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
+from gammacaps.reporting.accuracies import earlier
+from gammacaps.reporting.content import Curve, Series, Table, Verdict
+from gammacaps.reporting.markup import badge, notes, paragraphs, table
+from gammacaps.reporting.markup import curve as curve_figure
+from gammacaps.reporting.section import Section
+from gammacaps.reporting.study import Study
+
+SHARE = "share of the capsules"
+NEARLY_ALL = 0.99  # of the active capsules with a single parent, which is what the definition asks of all
+ANSWERS: dict[Verdict, str] = {"pass": "Yes", "warn": "In part", "fail": "No", "skip": "Unknown"}
+
+
+@dataclass(frozen=True)
+class ShownAudit:
+    """Whether the network is what the paper defines: one verdict and sentence, what it rests on, and curves."""
+
+    verdict: Verdict
+    sentence: str
+    tau: float  # a capsule counts as active when it is longer
+    tables: tuple[Table, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def collect(study: Study) -> ShownAudit | None:
+    return None if study.audit is None else shown_audit(study.audit, earlier(study, study.audit))
+
+
+def shown_audit(audit: dict[str, Any], first: tuple[str, ...] = ()) -> ShownAudit:
+    """The audit's own sentence, its tables layer by layer, and how the verdict hangs on eps and tau.
+
+    `first` are notes to stand before the audit's own.
+    """
+    radius, tau = f"{audit['eps'][-1]:g}", f"{audit['tau']:g}"
+    tables = [capsules(audit, layer) for layer in audit["layers"]] + [parents(audit)]
+    grows = "How many capsules are of which kind as the attack grows; at eps 0 there is no attack."
+    other = f"The same at eps {radius} for other thresholds; the table above takes {tau}."
+    curves = (
+        over(audit, "over_eps", "eps", Curve("Stronger attacks", "eps", SHARE, (), grows)),
+        over(
+            audit,
+            "over_tau",
+            "tau",
+            Curve("Other thresholds", "tau", SHARE, (), other, marks=(("used here", audit["tau"]),)),
+        ),
+    )
+    left = not_audited(audit)
+    remarks = (
+        *first,
+        *([f"The definition asks it of every capsule. Not audited: {', '.join(left)}."] if left else ()),
+        "Rho and gamma are of the classes that the capsule goes with: a gamma-capsule is one whose gamma is above 0. "
+        f"The best gamma, at eps {radius}, is of whichever classes it would serve best under attack, often fewer.",
+        "Gamma is an upper bound, since a stronger attack might find worse changes: that a capsule is non-robust is "
+        "shown, that it is a gamma-capsule is only not refuted. Uncertain is one whose "
+        "95% interval of gamma holds 0.",
+    )
+    return ShownAudit(answer(audit), audit["verdict"], audit["tau"], tuple(tables), curves, remarks)
+
+
+def answer(audit: dict[str, Any]) -> Verdict:
+    """Yes, if every active capsule is a gamma-capsule with a single parent; no, if not even half are gamma-capsules.
+
+    Where some were not audited, it is yes in part at most.
+    """
+    total = {kind: sum(layer["counts"][kind] for layer in audit["layers"]) for kind in KINDS}
+    active = sum(total.values()) - total[DEAD]
+    if not active or 2 * total[GAMMA] < active:
+        return "fail"
+    single = [row["single_parent"] for row in audit["tree"] if row["single_parent"] is not None]
+    whole = total[GAMMA] == active and min(single, default=0.0) >= NEARLY_ALL
+    return "pass" if whole and not not_audited(audit) else "warn"
+
+
+def not_audited(audit: dict[str, Any]) -> list[str]:
+    """The layers of capsules, or the rest of those layers, that the audit did not look at, in words."""
+    audited = {layer["layer"]: (len(layer["capsules"]), layer["of"]) for layer in audit["layers"]}
+    names = dict.fromkeys(name for row in audit["tree"] for name in (row["from"], row["to"]))
+    words = []
+    for name in names:
+        looked, count = audited.get(name, (0, 0))
+        if name not in audited:
+            words.append(f"layer {name}")
+        elif looked < count:
+            words.append(f"{count - looked:,} of the {count:,} capsules of layer {name}")
+    return words
+
+
+def capsules(audit: dict[str, Any], layer: dict[str, Any]) -> Table:
+    """A row a capsule: its kind, how often it is active, its classes, rho beside chance, gamma at each eps with its
+    interval at the largest, the best gamma."""
+    names = audit["class_names"]
+    has_chance, has_interval = ("chance" in layer["capsules"][0], "gamma_interval" in layer["capsules"][0])
+    rows = tuple(
+        (
+            str(row["capsule"]),
+            row["kind"] + (", uncertain" if uncertain(row) else ""),
+            f"{100 * row['active']:.0f}%",
+            (", ".join(names[k] for k in row["classes"]) if row["kind"] != DEAD else "") or "–",
+            f"{row['rho']:.2f}",
+            *([f"{row['chance']:.2f}"] if has_chance else ()),
+            *(f"{value:.2f}" for value in row["gamma"] or ()),
+            *("–" for _ in audit["eps"] if row["gamma"] is None),
+            *([between(row.get("gamma_interval"))] if has_interval else ()),
+            "–" if row["gamma_any"] is None else f"{row['gamma_any']:.2f}",
+        )
+        for row in layer["capsules"]
+    )
+    some = "" if len(rows) == layer["of"] else f" ({len(rows)} of {layer['of']:,}, drawn at random)"
+    chance = ("by chance",) if has_chance else ()
+    interval = (f"95% interval, eps {audit['eps'][-1]:g}",) if has_interval else ()
+    gammas = (f"gamma, eps {eps:g}" for eps in audit["eps"])
+    head = ("Capsule", "Kind", "Active in", "Goes with", "rho", *chance, *gammas, *interval, "best gamma")
+    return Table(f"The capsules of layer {layer['layer']}{some}", head, rows)
+
+
+def uncertain(row: dict[str, Any]) -> bool:
+    """Whether so few images leave open if it is a gamma-capsule."""
+    interval = row.get("gamma_interval")
+    return row["kind"] == GAMMA and interval is not None and interval[0] <= 0 <= interval[1]
+
+
+def between(interval: list[float] | None) -> str:
+    return "–" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
+
+
+def parents(audit: dict[str, Any]) -> Table:
+    """A row a routed layer: does each active capsule choose a single parent?"""
+
+    def share(value: float | None) -> str:
+        return "–" if value is None else f"{100 * value:.0f}%"
+
+    rows = tuple(
+        (f"{row['from']} to {row['to']}", share(row["single_parent"]), share(row["margin"]), f"{row['T']:.2f}")
+        for row in audit["tree"]
+    )
+    head = ("From layer to layer", "Have a single parent", "Lead over the second", "T")
+    return Table("How active capsules choose their parents", head, rows)
+
+
+def over(audit: dict[str, Any], key: str, x: str, empty: Curve) -> Curve:
+    """A curve filled with the share of each kind of capsule, over all layers that were audited."""
+    places = [row[x] for row in audit["layers"][0][key]]
+    count = sum(len(layer["capsules"]) for layer in audit["layers"])
+    series = []
+    for kind in KINDS:
+        sums = [sum(layer[key][place][kind] for layer in audit["layers"]) for place in range(len(places))]
+        if any(sums):
+            series.append(Series(kind, tuple((at, many / count) for at, many in zip(places, sums, strict=True))))
+    return replace(empty, series=tuple(series))
+
+
+def draw(shown: ShownAudit) -> str:
+    intro = paragraphs(
+        "The definition asks three things. Each capsule stands for a useful feature, one that goes with some classes "
+        "and not with others: its rho is above what chance would give. It stays useful under attack: its gamma, the "
+        "same figure with every image changed for the worst, is above 0. And each active capsule chooses a single "
+        f"parent. Here a capsule counts as active when it is longer than tau = {shown.tau:g}.",
+    )
+    sign = badge(shown.verdict, ANSWERS[shown.verdict])
+    verdict = f'<p class="verdict">{sign} <strong>{escape(shown.sentence)}</strong></p>'
+    parts = "".join(table(each) for each in shown.tables)
+    curves = f'<div class="sides">{"".join(curve_figure(each) for each in shown.curves)}</div>' if shown.curves else ""
+    return intro + verdict + THE_KINDS + parts + curves + notes(shown.notes)
+
+
+THE_KINDS = """<div class="aside"><h3>The four kinds</h3><dl>
+<dt>Gamma-capsule</dt><dd>Useful, and still so under attack: rho is above chance, and gamma above 0.</dd>
+<dt>Non-robust</dt><dd>Useful, but an attack can undo it: rho is above chance, gamma is not above 0.</dd>
+<dt>Not useful</dt><dd>Active, but rho is not above chance. Mostly these are active in every image: their length says
+nothing, their direction may.</dd>
+<dt>Dead</dt><dd>Active in none of the test images.</dd>
+</dl></div>"""
+
+
+AUDIT = Section("audit", "Is it a gamma-capsule network?", collect, draw, needs=("capsules",), made_by="audit")

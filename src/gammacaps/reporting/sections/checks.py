@@ -1,0 +1,89 @@
+"""Whether to believe the figures: the evaluation's checks, each with its verdict and what it means."""
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from gammacaps.reporting.content import Verdict
+from gammacaps.reporting.markup import badge, paragraphs
+from gammacaps.reporting.section import Section
+from gammacaps.reporting.study import Study
+
+NAMES = {  # what the checks of an evaluation are called on the page
+    "fgsm-beats-pgd": "One step against many",
+    "noise-beats-gradient": "Noise against gradients",
+    "black-box-beats-white-box": "From outside against from inside",
+    "surrogate-beats-white-box": "Votes alone against all of the routing",
+    "falls-with-eps": "Accuracy and the size of the attack",
+    "steps-reach-eps": "Reach of the attack's steps",
+    "inside-the-ball": "Size of the changes made",
+    "longer-attacks": "Longer attacks",
+    "attainable-at-0.5": "Everything made grey",
+    "planted-examples": "Examples known to be wrong",
+    "repeats": "The same image twice",
+    "neighbours": "Other images beside it",
+}
+ORDER = ("fail", "warn", "pass", "skip")  # what a reader must know first
+
+
+@dataclass(frozen=True)
+class ShownCheck:
+    """One test of the figures themselves: its verdict, the number it rests on, and one sentence."""
+
+    name: str
+    verdict: Verdict
+    number: str
+    meaning: str
+
+
+def collect(study: Study) -> tuple[ShownCheck, ...] | None:
+    return checks(study.results or {}) or None
+
+
+def checks(results: dict[str, Any]) -> tuple[ShownCheck, ...]:
+    return tuple(
+        ShownCheck(check_name(check["check"]), check["verdict"], number(check["number"]), check["meaning"])
+        for check in results.get("checks", ())
+    )
+
+
+def check_name(name: str) -> str:
+    if name.startswith("gradient-"):
+        return f"Gradients of the loss {name.removeprefix('gradient-')}"
+    return NAMES.get(name, name.replace("-", " ").capitalize())
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "below 0.0001" if 0 < abs(value) < 1e-4 else f"{value:.3g}"
+
+
+def draw(shown: tuple[ShownCheck, ...]) -> str:
+    judged = [check.verdict for check in shown if check.verdict != "skip"]
+    said = f"{judged.count('pass')} of {len(judged)} checks pass"
+    if "fail" in judged:
+        said += (
+            f", {judged.count('fail')} {'fails' if judged.count('fail') == 1 else 'fail'}: the figures under attack "
+        )
+        said += "are not to be taken at their word."
+    elif "warn" in judged:
+        said += ", the others call for care in reading the figures under attack."
+    else:
+        said += ": nothing speaks against the figures under attack."
+    intro = paragraphs(
+        "A network looks robust, too, when the attack on it was weak: when its gradient is hidden, say, or the attack "
+        "had too few steps. Each check looks for one such way to be fooled.",
+    )
+    items = "".join(draw_check(check) for check in sorted(shown, key=lambda check: ORDER.index(check.verdict)))
+    return f'{intro}<p class="sum">{said}</p><ul class="checks">{items}</ul>'
+
+
+def draw_check(check: ShownCheck) -> str:
+    return (
+        f"<li>{badge(check.verdict)}<div><h3>{escape(check.name)}</h3><p>{escape(check.meaning)}</p></div>"
+        f'<span class="figure">{escape(check.number)}</span></li>'
+    )
+
+
+CHECKS = Section("checks", "Whether to believe it", collect, draw, needs=("results",), made_by="evaluate")

@@ -1,0 +1,82 @@
+"""How often the network is right, on clean images and under each attack: a table."""
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from gammacaps.reporting.accuracies import WORST, attack_name, earlier, under_attack
+from gammacaps.reporting.markup import notes, paragraphs, scrolling
+from gammacaps.reporting.section import Section
+from gammacaps.reporting.study import Study
+
+
+@dataclass(frozen=True)
+class Score:
+    """A share of test images that are answered rightly, and its 95% interval; eps is 0 for clean images."""
+
+    name: str
+    eps: float
+    accuracy: float
+    low: float
+    high: float
+    worst: bool = False  # the worst case of all attacks at this eps
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Clean first, then eps by eps."""
+
+    rows: tuple[Score, ...]
+    images: int
+    notes: tuple[str, ...] = ()
+
+
+def collect(study: Study) -> Scores | None:
+    return None if study.results is None else scores(study, study.results)
+
+
+def scores(study: Study, results: dict[str, Any]) -> Scores:
+    """Clean first, then radius by radius, the worst case last in each."""
+    attacks, worst = under_attack(results)
+    rows = [score("Clean", 0.0, results["clean"])]
+    for eps in sorted({row["eps"] for row in (*attacks, *worst)}):
+        rows += [score(f"{attack_name(row)}, eps {eps:g}", eps, row) for row in attacks if row["eps"] == eps]
+        rows += [score(f"{WORST}, eps {eps:g}", eps, row, worst=True) for row in worst if row["eps"] == eps]
+    return Scores(tuple(rows), results["clean"]["images"], (*earlier(study, results), *results.get("skipped", ())))
+
+
+def score(name: str, eps: float, row: dict[str, Any], *, worst: bool = False) -> Score:
+    low, high = row["interval"]
+    return Score(name, eps, row["accuracy"], low, high, worst)
+
+
+def draw(shown: Scores) -> str:
+    intro = paragraphs(
+        f"The share of {shown.images:,} test images, none of them seen in training, that are given their right "
+        "class: left as they are, and changed by an attack. An image counts as right under attack only if it was "
+        "right before, too.",
+        "The 95% interval says how far a figure may be off because only so many images were tried. The worst case "
+        "counts the images that stand under every attack: it is the figure to go by.",
+    )
+    rows = "".join(draw_row(row) for row in shown.rows)
+    head = '<th scope="col">Images</th><th scope="col">Right</th><th scope="col">95% interval</th>'
+    content = (
+        f'<table class="scores"><caption>Accuracy on test images</caption><thead><tr>{head}'
+        f'<th scope="col" class="bar">0 to 100%</th></tr></thead><tbody>{rows}</tbody></table>'
+    )
+    return intro + scrolling(content, "Accuracy on test images") + notes(shown.notes)
+
+
+def draw_row(row: Score) -> str:
+    low, high, middle = (200 * value for value in (row.low, row.high, row.accuracy))
+    kind = ' class="worst"' if row.worst else ""
+    line = f'<path class="range" d="M{low:.1f} 8H{max(high, low + 0.1):.1f}"/>'
+    dot = f'<circle cx="{middle:.1f}" cy="8" r="4.2"/>'
+    bar = f'<svg viewBox="-4 0 208 16" aria-hidden="true"><path class="track" d="M0 8H200"/>{line}{dot}</svg>'
+    return (
+        f'<tr{kind}><th scope="row">{escape(row.name)}</th><td class="figure">{100 * row.accuracy:.1f}%</td>'
+        f'<td>{100 * row.low:.1f} to {100 * row.high:.1f}</td><td class="bar">{bar}</td></tr>'
+    )
+
+
+SCORES = Section("scores", "How often it is right", collect, draw, made_by="evaluate")

@@ -1,0 +1,163 @@
+"""How the network takes an image apart: parse trees, clean and attacked, each capsule at the same spot in both."""
+
+from dataclasses import dataclass
+from html import escape
+
+import torch
+from torch import Tensor
+
+from gammacaps.evaluation.specs import pictured_attack
+from gammacaps.explain.difference import difference
+from gammacaps.explain.draw.figure import alternative, figure, heaviest, tell_difference
+from gammacaps.explain.draw.layout import lay_out
+from gammacaps.explain.draw.paths import colours_of
+from gammacaps.explain.draw.svg import drawing
+from gammacaps.explain.parsing import parse_trees
+from gammacaps.explain.tree import Tree
+from gammacaps.progress import say
+from gammacaps.reporting.content import Picture
+from gammacaps.reporting.markup import paragraphs, picture, scrolling
+from gammacaps.reporting.section import Section
+from gammacaps.reporting.study import BATCH, Study
+from gammacaps.runs.run import EPS
+
+ROOM = 3_500_000  # characters of drawings: with them the page stays under 5 MB
+
+
+@dataclass(frozen=True, eq=False)
+class AttackedPair:
+    """One test image, and the same attacked, with both trees."""
+
+    place: int  # in the test set
+    label: int
+    eps: float
+    clean: Tree
+    attacked: Tree
+
+
+@dataclass(frozen=True)
+class ShownTree:
+    """The parse tree of one image, clean and, where it was attacked, attacked."""
+
+    title: str
+    clean: Picture
+    clean_caption: str
+    attacked: Picture | None = None
+    attacked_caption: str = ""
+
+
+@dataclass(frozen=True)
+class ShownTrees:
+    trees: tuple[ShownTree, ...]
+    tau: float = 0.1  # a capsule of a tree is active when it is longer
+
+
+def collect(study: Study) -> ShownTrees | None:
+    trees = trees_of(study, attacked_pairs(study))
+    return ShownTrees(trees, study.config.tau) if trees else None
+
+
+def attacked_pairs(study: Study) -> list[AttackedPair]:
+    """Trees of the first rightly answered test image of some classes, evenly spread, clean and attacked."""
+    say("Taking test images apart ...")
+    model, test, config, device = study.model, study.test, study.config, study.device
+    places = []
+    present = test.labels.unique().tolist()
+    count = min(config.trees, len(present))
+    for k in [present[place * len(present) // count] for place in range(count)]:
+        own = (test.labels == k).nonzero().squeeze(1)[:BATCH]
+        with torch.no_grad():
+            right = model(test.images[own].to(device)).argmax(1).cpu() == k
+        places.append(int(own[int(right.int().argmax())]))  # the very first where none is right
+    if not places:
+        return []
+    images, labels = test.images[places].to(device), test.labels[places].to(device)
+    eps = config.eps if config.eps is not None else study.about.train.eps if study.about.train else EPS
+    measured = study.results["attacks"] if study.results is not None else ()
+    attacked = pictured_attack(measured, eps, model, images, labels, seed=config.seed)
+    trees = [parse_trees(model, x, tau=config.tau, class_names=test.class_names) for x in (images, attacked)]
+    return [
+        AttackedPair(place, label, eps, clean, broken)
+        for place, label, clean, broken in zip(places, labels.tolist(), *trees, strict=True)
+    ]
+
+
+def trees_of(study: Study, pairs: list[AttackedPair]) -> tuple[ShownTree, ...]:
+    """As many as the page has room for: a network with thousands of capsules has large trees."""
+    shown: list[ShownTree] = []
+    room = ROOM
+    for pair in pairs:
+        one = shown_tree(study, pair)
+        room -= sum(len(side.content) for side in (one.clean, one.attacked) if side is not None)
+        if room < 0 and shown:
+            break
+        shown.append(one)
+    return tuple(shown)
+
+
+def shown_tree(study: Study, pair: AttackedPair) -> ShownTree:
+    """Both trees drawn with each capsule at the same spot, hidden capsules by what activates them."""
+    names = study.test.class_names
+    clean, attacked = drawings(study, pair)
+    taken = f"taken for {names[pair.clean.predicted]} ({pair.clean.scores[pair.clean.predicted]:.2f})"
+    changed = tell_difference(pair.clean, difference(pair.clean, pair.attacked))
+    return ShownTree(
+        names[pair.label],
+        Picture(clean, alternative(pair.clean)),
+        f"Test image {pair.place}, clean: {names[pair.label]}, {taken}.",
+        Picture(attacked, alternative(pair.attacked)),
+        f"The same image attacked, eps {pair.eps:g}. {changed}",
+    )
+
+
+def drawings(study: Study, pair: AttackedPair) -> tuple[str, str]:
+    trees = [pair.clean, pair.attacked]
+    pictures = tree_pictures(study, pair.clean)
+    layout = lay_out(trees, show_all=False, pictures=bool(pictures))
+    common = (layout, colours_of(trees), heaviest(trees, layout), pictures)
+    left = figure(pair.clean, *common, "clean")
+    right = figure(pair.attacked, *common, "attacked", difference(*trees))
+    size = (layout.width, layout.height)
+    return drawing(*size, alternative(pair.clean), *left), drawing(*size, alternative(pair.attacked), *right)
+
+
+def tree_pictures(study: Study, shown: Tree) -> dict[tuple[int, int], Tensor]:
+    """Generated inputs by layer and capsule, as the drawing wants them."""
+    places = {layer.name: index for index, layer in enumerate(shown.layers)}
+    return {
+        (places[name], capsule.index): capsule.generated.image
+        for name, capsules in study.capsules.items()
+        for capsule in capsules
+    }
+
+
+def draw(shown: ShownTrees) -> str:
+    intro = paragraphs(
+        "For each image the network couples capsules with those above them. Here are the capsules that are active, "
+        f"longer than {shown.tau:g}, and the parents that they chose, from the image on the left to the classes on "
+        "the right: the network's own account of why it answered so. Below it is the same image after an attack, each "
+        "capsule in the same spot. A robust network takes both apart in much the same way.",
+        "A line is as wide as the coupling; one from the primary layer, as the couplings of all capsules of a place "
+        "together. It has the colour of the class that it leads to in the end; grey is any further class, or none. "
+        "Faint grey lines are weaker couplings. The fainter a capsule, the shorter it is; the bar under a picture is "
+        "its length, too. Parents that are not active have a dashed frame.",
+        "In the attacked tree a capsule that changed its parent has a second frame, or as a dot an outline, and a "
+        "dashed line leads to its former parent. One that appeared is marked “new”, or as a dot is a square. "
+        "A cross is one that vanished. T, from 0 to 1, says how decidedly the capsules of a layer chose.",
+    )
+    panels = "".join(draw_panel(tree) for tree in shown.trees)
+    return f'{intro}<div data-tabs="Images">{panels}</div>'
+
+
+def draw_panel(tree: ShownTree) -> str:
+    sides = [(tree.clean, tree.clean_caption)]
+    if tree.attacked is not None:
+        sides.append((tree.attacked, tree.attacked_caption))
+    figures = "".join(
+        f"<figure>{scrolling(picture(shown, 'paper'), caption)}<figcaption>{escape(caption)}</figcaption></figure>"
+        for shown, caption in sides
+    )
+    return f'<div class="panel"><h3>{escape(tree.title)}</h3>{figures}</div>'
+
+
+TREES = Section("trees", "How it takes an image apart", collect, draw, needs=("capsules",))

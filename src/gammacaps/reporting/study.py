@@ -1,0 +1,190 @@
+"""A run that is looked into: opened and checked before any work, and what several sections show worked out once."""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gammacaps.data import DataSet, load_set
+from gammacaps.environment import describe_machine, pick_device
+from gammacaps.errors import InputError
+from gammacaps.evaluation.evaluate import balanced
+from gammacaps.explain.activate import Generated, activate_all
+from gammacaps.explain.batches import activations_in_batches
+from gammacaps.explain.examples import Features, features
+from gammacaps.models import CapsuleModel, Model, check_fit, load, shows_capsules
+from gammacaps.progress import say
+from gammacaps.reporting.config import ReportConfig
+from gammacaps.runs.config import RunConfig
+from gammacaps.runs.run import AUDIT, RESULTS, Run
+
+# Generated inputs that a CPU makes in a minute or two for a small network, and the paper's.
+ON_CPU, ON_GPU = (10, 200), (60, 1000)
+BATCH = 100
+Need = Literal["results", "audit", "capsules"]
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A capsule with the input that was generated for it."""
+
+    index: int
+    generated: Generated
+    features: Features
+    reached: float  # how long a test image makes it at most
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A run with its network and its data. What takes time is worked out when it is first asked for."""
+
+    run: Path
+    about: RunConfig  # config.json
+    results: dict[str, Any] | None  # results.json
+    audit: dict[str, Any] | None  # audit.json
+    last: dict[str, Any] | None  # the last line of metrics.jsonl
+    config: ReportConfig
+    machine: dict[str, Any]
+    model: Model
+    test: DataSet
+    examples: Tensor  # N C H W, a training image of each class; black where there is none
+    others: Tensor | None  # images that the network has no class for
+    beside: CapsuleModel | None  # another network, whose class capsules are shown too
+
+    def has(self, need: Need) -> bool:
+        """Whether the run has what a section can't be without."""
+        return {
+            "results": self.results is not None,
+            "audit": self.audit is not None,
+            "capsules": shows_capsules(self.model),
+        }[need]
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @functools.cached_property
+    def made(self) -> tuple[int, int]:
+        """Starts and steps of the generated inputs."""
+        starts, steps = ON_CPU if self.device.type == "cpu" else ON_GPU
+        return self.config.starts or starts, self.config.steps or steps
+
+    @functools.cached_property
+    def chosen(self) -> tuple[Tensor, Tensor]:
+        """The test images, balanced over the classes, that maps are made of, and their labels."""
+        return balanced(self.test, self.config.images)
+
+    @functools.cached_property
+    def capsules(self) -> dict[str, list[Shown]]:
+        """By layer, from the hidden ones to the classes; empty where no capsules can be shown."""
+        return {layer: shown for layer, (shown, _) in self._generated.items()}
+
+    @functools.cached_property
+    def totals(self) -> dict[str, int]:
+        """How many capsules each of these layers has."""
+        return {layer: total for layer, (_, total) in self._generated.items()}
+
+    @functools.cached_property
+    def _generated(self) -> dict[str, tuple[list[Shown], int]]:
+        model = self.model
+        return {layer: generate(self, model, layer) for layer in model.layers[1:]} if shows_capsules(model) else {}
+
+
+def open_study(run: Path, config: ReportConfig) -> Study:
+    """Loads a run and all that the options name, before minutes of work."""
+    of = Run(run)
+    device = pick_device(config.device)
+    model = of.model(device)
+    train, test = (
+        of.load_data(split, config.data, data_dir=config.data_dir, trust=config.trust) for split in ("train", "test")
+    )
+    check_fit(model, test, "give data like its own with --data")
+    return Study(
+        run=run,
+        about=of.config,
+        results=of_data(of.results(), test, run / RESULTS),
+        audit=of_data(of.audit(), test, run / AUDIT),
+        last=of.last_metrics(),
+        config=config,
+        machine=describe_machine(str(device)),
+        model=model,
+        test=test,
+        examples=_one_of_each(train),
+        others=_others(model, config),
+        beside=None if config.beside is None or not shows_capsules(model) else _other(model, config.beside),
+    )
+
+
+def generate(study: Study, model: CapsuleModel, layer: str) -> tuple[list[Shown], int]:
+    """Generated inputs of a layer's capsules, and how many capsules it has."""
+    config, (images, _) = study.config, study.chosen
+    index = model.layers.index(layer)
+    activations = torch.cat(list(activations_in_batches(model, index, images, BATCH)))  # M n
+    means, most = activations.mean(0), activations.amax(0).tolist()
+    total = len(means)
+    chosen = list(range(total))
+    if layer != "class" and total > config.capsules:
+        chosen = sorted(means.argsort(descending=True, stable=True)[: config.capsules].tolist())
+    starts, steps = study.made
+    say(
+        f"Generating inputs that activate the {layer} capsules ({len(chosen)} of {total}, {starts} x {steps} steps) ..."
+    )
+    penalty = config.class_penalty if layer == "class" else config.hidden_penalty
+    options: dict[str, Any] = {"starts": starts, "steps": steps, "best": min(5, starts), "penalty": penalty}
+    generated = activate_all(model, layer, chosen, seed=config.seed, **options)
+    return [Shown(j, one, features(one), most[j]) for j, one in zip(chosen, generated, strict=True)], total
+
+
+def of_data(figures: dict[str, Any] | None, test: DataSet, path: Path) -> dict[str, Any] | None:
+    """Figures, or None where they are of other data than the report is about."""
+    if figures is None:
+        return None
+    data = figures["data"]
+    same = str(test.source) == data["source"] or test.name == data["name"]
+    if same and tuple(figures["class_names"]) == tuple(test.class_names):
+        return figures
+    verb = "evaluate" if path.name == RESULTS else "audit"
+    say(
+        f"{path} is left out: its figures are of {data['name']}, and the report is about {test.name}. Give "
+        f"--data {data['name']} for a report about that, or measure it with gammacaps {verb} "
+        f"{path.parent} --data {test.name}."
+    )
+    return None
+
+
+def _other(model: CapsuleModel, name: str) -> CapsuleModel:
+    """The network that is shown beside, if it can be."""
+    other = load(name, device=next(model.parameters()).device)
+    if not shows_capsules(other):
+        raise InputError(f"{name} has no capsules that can be shown: name another network with --beside.")
+    mine, its = ((each.image_shape, each.classes) for each in (model, other))
+    if mine != its:
+        raise InputError(
+            f"{name} takes images of shape {its[0]} in {its[1]} classes, but the network those of {mine[0]} in "
+            f"{mine[1]}: name one like it with --beside."
+        )
+    return other
+
+
+def _others(model: Model, config: ReportConfig) -> Tensor | None:
+    """Images that the network has no class for, where a set of them is named."""
+    if config.others is None:
+        return None
+    images = load_set(config.others, "test", data_dir=config.data_dir, size=model.image_shape[1]).images
+    if tuple(images.shape[1:]) != model.image_shape:
+        raise InputError(
+            f"The network takes images of shape {model.image_shape}, but those of {config.others} are of "
+            f"{tuple(images.shape[1:])}: name other images with --others."
+        )
+    return images[:200]
+
+
+def _one_of_each(data: DataSet) -> Tensor:
+    """The first image of each class."""
+    images = torch.zeros(len(data.class_names), *data.images.shape[1:])
+    for k in data.labels.unique().tolist():
+        images[k] = data.images[data.labels == k][0]
+    return images

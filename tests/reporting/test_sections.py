@@ -1,0 +1,80 @@
+"""Sections as a table: one's own beside ours."""
+
+from dataclasses import replace
+from html import escape
+
+import pytest
+from sample import bare, full, with_contents
+
+import gammacaps.reporting
+from gammacaps.errors import InputError
+from gammacaps.reporting import Section, add_section, sections
+from gammacaps.reporting.page import compose, render
+from gammacaps.reporting.study import open_study
+
+
+@pytest.fixture(autouse=True)
+def table():
+    """The table, which is ours again after each test."""
+    own = list(sections.SECTIONS)
+    yield sections.SECTIONS
+    sections.SECTIONS[:] = own
+
+
+def longest_name(study):
+    return max(study.test.class_names, key=len)
+
+
+def bold(name):
+    return f"<p>The longest name is <b>{escape(name)}</b>.</p>"
+
+
+LONGEST = Section("longest-name", "Names & lengths", longest_name, bold)
+
+
+def anchors(page):
+    return [part.partition('"')[0] for part in page.split('<section id="')[1:]]
+
+
+@pytest.mark.slow
+def test_a_section_of_a_user_s_own_is_on_the_page(run, quick, table):
+    add_section(LONGEST, before="scores")
+    page = render(compose(open_study(run, quick)))
+    assert anchors(page)[:3] == ["network", "longest-name", "scores"]
+    assert '<h2 id="longest-name-title">Names &amp; lengths</h2><p>The longest name is <b>Ankle boot</b>.</p>' in page
+    assert '<li><a href="#longest-name">Names &amp; lengths</a></li>' in page
+
+
+def test_without_a_place_it_stands_before_the_commands(table):
+    add_section(LONGEST)
+    assert [section.name for section in table][-3:] == ["maps", "longest-name", "rerun"]
+    assert anchors(render(with_contents(full(), **{"longest-name": "a <b>"})))[-2:] == ["longest-name", "rerun"]
+    assert "longest-name" not in render(bare())
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "words"),
+    [
+        ("scores", "rerun", "There is a section scores already: give yours another name."),
+        ("mine", "nosuch", "nosuch"),
+        ('a"b', "rerun", "A section's name is of small letters, digits and dashes"),
+    ],
+)
+def test_names_that_can_t_be_are_refused(name, before, words, table):
+    with pytest.raises(InputError, match=words):
+        add_section(Section(name, "Mine", longest_name, bold), before=before)
+    assert len(table) == 10
+
+
+def test_a_section_that_needs_what_the_run_lacks_is_left_out(run, quick, table):
+    study = replace(open_study(run, quick), audit=None)
+    needs = ("results", "audit", "capsules")
+    table[:] = [Section(need, need, lambda _: "here", str, needs=(need,)) for need in needs]
+    assert compose(study).contents == {"results": "here", "capsules": "here"}
+    assert compose(replace(study, results=None)).contents == {"capsules": "here"}
+
+
+def test_the_package_shows_what_can_be_added():
+    assert gammacaps.reporting.add_section is sections.add_section
+    with pytest.raises(AttributeError, match="nosuch"):
+        _ = gammacaps.reporting.nosuch
