@@ -9,6 +9,11 @@ class InputError(ValueError):
 
     Its text is one sentence that says what is wrong, where, and what to do. The command line prints it
     without a traceback and exits with status 2.
+
+    >>> import gammacaps
+    >>> gammacaps.load_data("fashion-minni")
+    Traceback (most recent call last):
+    gammacaps.errors.InputError: There is no data set 'fashion-minni' (did you mean 'fashion-mini'?): use one of ...
     """
 
 

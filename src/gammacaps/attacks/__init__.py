@@ -1,4 +1,11 @@
-"""Attacks on any torch classifier of images in [0, 1], and the table of those that an evaluation can run."""
+"""Attacks on any torch classifier of images in [0, 1], and the table of those that an evaluation can run.
+
+>>> import gammacaps
+>>> model, (images, labels) = gammacaps.load("fashion-mini"), gammacaps.load_data("fashion-mini")
+>>> attacked = gammacaps.attacks.pgd(model, images[:5], labels[:5], eps=0.1, steps=5)
+>>> bool(((attacked - images[:5]).abs() <= 0.1).all())
+True
+"""
 
 from gammacaps.attacks.attack import Attack
 from gammacaps.attacks.auto import auto_attack

@@ -1,4 +1,10 @@
-"""Data sets by name, or from a user's own files, as tensors in [0, 1]."""
+"""Data sets by name, or from a user's own files, as tensors in [0, 1].
+
+>>> import gammacaps
+>>> data = gammacaps.data.load_set("fashion-mini", "train")
+>>> data.images.shape, data.class_names[:2]
+(torch.Size([2000, 1, 28, 28]), ('T-shirt', 'Trouser'))
+"""
 
 from gammacaps.data.checks import check_images
 from gammacaps.data.dataset import DataSet, StoredImages, StoredSet

@@ -28,7 +28,13 @@ def load_data(
     size: Size = None,
     views: str = "separate",
 ) -> tuple[Float32[Tensor, "N C H W"], Int64[Tensor, "N"]]:
-    """Images (N, C, H, W) in [0, 1] and labels (N,) of one split; `load_set` has more on the arguments."""
+    """Images (N, C, H, W) in [0, 1] and labels (N,) of one split; `load_set` has more on the arguments.
+
+    >>> import gammacaps
+    >>> images, labels = gammacaps.load_data("fashion-mini")
+    >>> images.shape, labels.shape
+    (torch.Size([500, 1, 28, 28]), torch.Size([500]))
+    """
     data = load_set(name, split, data_dir=data_dir, size=size, views=views)
     return data.images, data.labels
 

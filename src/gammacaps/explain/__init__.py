@@ -1,4 +1,13 @@
-"""What capsules mean: inputs generated to activate them, parse trees, maps, and what a network takes nothing for."""
+"""What capsules mean: inputs generated to activate them, parse trees, maps, and what a network takes nothing for.
+
+>>> import gammacaps
+>>> model, (images, _) = gammacaps.load("fashion-mini"), gammacaps.load_data("fashion-mini")
+>>> made = gammacaps.explain.activate(model, "class", 8, starts=2, steps=3, best=1)
+>>> made.image.shape
+torch.Size([1, 28, 28])
+>>> gammacaps.explain.parse_tree(model, images[0]).layers[-1].name
+'class'
+"""
 
 from gammacaps.explain.ablation import without
 from gammacaps.explain.activate import Generated, activate, activate_all

@@ -1,4 +1,11 @@
-"""The paper's metrics: T (is there a parse tree?), D (do capsules react to the input?), usefulness (rho and gamma)."""
+"""The paper's metrics: T (is there a parse tree?), D (do capsules react to the input?), usefulness (rho and gamma).
+
+>>> import gammacaps
+>>> model, (images, _) = gammacaps.load("fashion-mini"), gammacaps.load_data("fashion-mini")
+>>> parse = model.parse(images[:20])
+>>> 0 < gammacaps.metrics.t_score(parse.couplings[0]) < 1
+tensor(True)
+"""
 
 from gammacaps.metrics.dynamic import DScore, d_score
 from gammacaps.metrics.tree import TScore, t_score

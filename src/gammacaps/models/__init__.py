@@ -1,4 +1,11 @@
-"""Whole networks, their presets, what they say of an image, and how they are stored."""
+"""Whole networks, their presets, what they say of an image, and how they are stored.
+
+>>> import gammacaps
+>>> model, (images, _) = gammacaps.load("fashion-mini"), gammacaps.load_data("fashion-mini")
+>>> parse = model.parse(images[:3])
+>>> dict(zip(parse.layers, (activations.shape[1] for activations in parse.activations)))
+{'primary': 192, 'hidden 1': 16, 'class': 10}
+"""
 
 from gammacaps.models.checks import check_fit
 from gammacaps.models.cnn import CNN, CNNConfig

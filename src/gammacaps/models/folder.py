@@ -23,7 +23,11 @@ FORMAT = 1
 
 
 def save(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Writes config.json and model.safetensors into a new folder."""
+    """Writes config.json and model.safetensors into a new folder.
+
+    >>> import gammacaps
+    >>> gammacaps.save(gammacaps.create("small"), "runs/untrained")
+    """
     with new_run(Path(folder), overwrite=overwrite) as temporary:
         write_config(temporary, {"model": to_config(model)})
         write_weights(temporary, model.state_dict())
@@ -51,7 +55,12 @@ def is_run(folder: Path) -> bool:
 
 
 def load(name_or_folder: str | Path, *, device: str | torch.device = "cpu") -> Model:
-    """The network of a run's folder or one that is shipped, with its weights, as float32 and in evaluation mode."""
+    """The network of a run's folder or one that is shipped, with its weights, as float32 and in evaluation mode.
+
+    >>> import gammacaps
+    >>> gammacaps.load("fashion-mini").routing
+    'sda'
+    """
     folder = stored_at(name_or_folder)
     config, path = read_config(folder)["model"], folder / WEIGHTS
     with _of(folder / CONFIG):

@@ -43,7 +43,10 @@ PRESETS: dict[str, Any] = {
 def create(preset: str = "paper", **overrides: Any) -> Model:
     """A new network by the name of its preset, with fields of its configuration changed.
 
-    create("paper", classes=5, image_shape=(3, 32, 32), routing="rba")
+    >>> import gammacaps
+    >>> model = gammacaps.create("small", classes=5, image_shape=(3, 32, 32), routing="rba")
+    >>> model.layers
+    ('primary', 'hidden 1', 'class')
     """
     check_choice("preset", preset, PRESETS)
     config = PRESETS[preset]

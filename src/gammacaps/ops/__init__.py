@@ -1,4 +1,12 @@
-"""The mathematics of routing as functions, and the table of routing rules, to which `add_rule` adds one's own."""
+"""The mathematics of routing as functions, and the table of routing rules, to which `add_rule` adds one's own.
+
+>>> import torch
+>>> from gammacaps.ops import route
+>>> poses, weight = torch.randn(2, 5, 4), torch.randn(5, 3, 4, 6)  # 5 capsules of size 4 vote for 3 of size 6
+>>> routed = route(poses, weight, rule="sda")
+>>> routed.poses.shape, routed.couplings.shape
+(torch.Size([2, 3, 6]), torch.Size([2, 5, 3]))
+"""
 
 from gammacaps.ops.em import EMRouted, em_route
 from gammacaps.ops.routing.route import Routed, route

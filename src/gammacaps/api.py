@@ -1,0 +1,134 @@
+"""The verbs of the command line as functions: its options are their keywords, what it writes is their answer."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, TypeVar
+
+from torch import Tensor, nn
+
+from gammacaps.attacks.gradient import Classifier
+from gammacaps.auditing.config import AuditConfig
+from gammacaps.auditing.run import audit_run
+from gammacaps.errors import check_choice
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.robustness import robustness as measure_robustness
+from gammacaps.evaluation.run import FOLDER, evaluate_run
+from gammacaps.models import Model
+from gammacaps.reporting.config import ReportConfig
+from gammacaps.reporting.run import report_run
+from gammacaps.runs.folders import run_folders
+from gammacaps.runs.run import AUDIT, RESULTS
+from gammacaps.runs.train_config import TrainConfig
+from gammacaps.training.train import train as train_run
+
+Config = TypeVar("Config", TrainConfig, EvaluateConfig, AuditConfig, ReportConfig)
+
+
+def train(
+    data: str = "fashion-mini", *, out: str | Path | None = None, overwrite: bool = False, **options: Any
+) -> Model:
+    """Trains a network into a run's folder, as `gammacaps train`, and gives it ready to use.
+
+    Args:
+        data: a data set's name, or a path to your own.
+        out: the run's folder; without it one named by the options, under runs/.
+        overwrite: replace that folder if it is there.
+        options: those of `gammacaps train`, such as preset="small", eps=0.1, minutes=2.
+
+    >>> import gammacaps
+    >>> model = gammacaps.train("fashion-mini", preset="small", steps=2, robust=False, out="runs/first")
+    >>> model.classes
+    10
+    """
+    config = _configured(TrainConfig, {"data": data, **options})
+    return train_run(config, Path("runs") / config.run_name() if out is None else Path(out), overwrite=overwrite)
+
+
+def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
+    """Measures a run as `gammacaps evaluate` does: its results.json, which is also written into the run's folder.
+
+    Args:
+        run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
+        quiet: show no progress.
+        options: those of `gammacaps evaluate`, such as attacks="strong", eps=0.1, limit=100.
+
+    >>> import gammacaps
+    >>> results = gammacaps.evaluate("fashion-mini", attacks="fgsm", limit=20, checks=False, quiet=True)
+    >>> sorted(results["clean"])
+    ['accuracy', 'correct', 'images', 'interval']
+    >>> [row["attack"] for row in results["attacks"]]
+    ['fgsm']
+    """
+    config = _configured(EvaluateConfig, options)
+    (folder,) = run_folders((Path(run),), (RESULTS,), FOLDER)
+    return evaluate_run(folder, config, quiet=quiet)
+
+
+def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
+    """Says which capsules of a run are gamma-capsules, as `gammacaps audit`: its audit.json, which is also written.
+
+    Args:
+        run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
+        quiet: show no progress.
+        options: those of `gammacaps audit`, such as eps=0.1, limit=100, tau=0.5.
+
+    >>> import gammacaps
+    >>> figures = gammacaps.audit("fashion-mini", limit=10, attack_steps=2, quiet=True)
+    >>> [layer["layer"] for layer in figures["layers"]]
+    ['hidden 1']
+    """
+    config = _configured(AuditConfig, options)
+    (folder,) = run_folders((Path(run),), (AUDIT,))
+    return audit_run(folder, config, quiet=quiet)
+
+
+def report(run: str | Path, **options: Any) -> Path:
+    """Writes the page that shows a run, as `gammacaps report`, and gives its path.
+
+    Args:
+        run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
+        options: those of `gammacaps report`, such as starts=5, steps=50, trees=2.
+
+    >>> import gammacaps
+    >>> gammacaps.report("fashion-mini", starts=1, steps=1, capsules=1, trees=1, images=20).name
+    'report.html'
+    """
+    config = _configured(ReportConfig, options)
+    (folder,) = run_folders((Path(run),), ("report.html",))
+    return report_run(folder, config)
+
+
+def robustness(
+    model: nn.Module | Classifier, images: Tensor, labels: Tensor, *, other: Classifier | None = None, **options: Any
+) -> dict[str, Any]:
+    """Accuracy of any torch classifier: clean, under each attack, under the worst of them, and whether to believe it.
+
+    Args:
+        model: gives scores (B, N) for images (B, C, H, W) in [0, 1]; it need have no capsules.
+        other: a network for the same task, which the attack "transfer" is made on.
+        options: those of `gammacaps evaluate`, such as attacks="strong", eps=0.1, batch=100.
+
+    >>> import gammacaps
+    >>> from torch import nn
+    >>> images, labels = gammacaps.load_data("fashion-mini")
+    >>> mine = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 10))
+    >>> figures = gammacaps.robustness(mine, images[:20], labels[:20], attacks=("fgsm", "pgd"), eps=0.1, checks=False)
+    >>> [(row["attack"], row["eps"]) for row in figures["attacks"]]
+    [('fgsm', 0.1), ('pgd', 0.1)]
+    """
+    return measure_robustness(model, images, labels, _configured(EvaluateConfig, options), other=other)
+
+
+def _configured(kind: type[Config], options: dict[str, Any]) -> Config:
+    """The options of a verb, where one value may stand for a list of one."""
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    for name in options:
+        check_choice("option", name, fields)
+    several = {name for name, field in fields.items() if str(field.type).startswith("tuple")}
+    return kind(**{name: _tuple(value) if name in several else value for name, value in options.items()})
+
+
+def _tuple(value: Any) -> Any:
+    if value is None:
+        return None
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
