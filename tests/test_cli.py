@@ -14,7 +14,7 @@ import gammacaps
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.cli import main
 from gammacaps.demo import run_demo
-from gammacaps.evaluation import run as evaluation
+from gammacaps.evaluation import surrogate
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.reporting.config import ReportConfig
 
@@ -71,8 +71,8 @@ def test_train_evaluate_and_resume_as_a_user_does(tmp_path, capsys, monkeypatch)
     assert results["data"]["images"] == 20
     assert status("evaluate", run, "--limit", 10, *quick, "--json") == 0
     assert json.loads(capsys.readouterr().out)["clean"]["images"] == 10
-    long = evaluation.train  # of the network to transfer from; a few steps do here
-    monkeypatch.setattr(evaluation, "train", lambda c, *to, **how: long(dataclasses.replace(c, steps=3), *to, **how))
+    long = surrogate.train  # of the network to transfer from; a few steps do here
+    monkeypatch.setattr(surrogate, "train", lambda c, *to, **how: long(dataclasses.replace(c, steps=3), *to, **how))
     transfer = ["--attacks", "transfer", "--eps", 0.1, "--no-checks", "--limit", 10, "--json"]
     for _ in range(2):  # the second time with the network that was kept
         assert status("evaluate", run, *transfer) == 0

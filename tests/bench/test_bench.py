@@ -152,6 +152,7 @@ def test_the_floor_is_counted_from_operations():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels are compiled here, and take no tensors of a CPU")
 def test_engine_and_formulas_give_the_exact_answers(monkeypatch):
     # A graph that runs the step anew, float32, a batch that needs filling up.
     monkeypatch.setattr(ways, "captured", lambda step, x: types.SimpleNamespace(replay=step))

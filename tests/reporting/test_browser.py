@@ -121,6 +121,7 @@ def test_the_theme_can_be_chosen_and_is_remembered(opened):
     assert shades[0][1] == shades[2][1] != shades[1][1]
     page.locator("#theme").click()
     page.locator("#theme").click()
+    page.wait_for_timeout(300)  # the browser stores what a page remembers in a process of its own
     page.reload()
     assert page.locator("#theme").inner_text() == "Theme: dark"
 
