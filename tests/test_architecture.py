@@ -86,15 +86,18 @@ def cycles(source: Path) -> list[str]:
     return rings
 
 
+@pytest.mark.slow
 def test_every_part_has_its_place_in_the_order():
     parts = {part_of(module) for module in modules(SOURCE)} - {""}
     assert parts == set(order())
 
 
+@pytest.mark.slow
 def test_no_part_knows_one_below_it():
     assert turned_round(SOURCE) == []
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_in_a_round():
     assert cycles(SOURCE) == []
 

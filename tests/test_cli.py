@@ -251,6 +251,7 @@ def test_a_run_that_can_t_be_written_to_is_said_before_any_work(untrained, monke
     assert f"{untrained} can't be written (Read-only file system)" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", [["evaluate", "--no-checks", "--attacks", "noise"], ["audit"], ["report"]])
 def test_a_run_that_is_deleted_at_work_is_one_sentence(untrained, tmp_path, monkeypatch, capsys, verb):
     run = tmp_path / "run"

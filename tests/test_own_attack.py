@@ -48,6 +48,7 @@ def run(tmp_path, monkeypatch):
     sys.modules.pop("my_attacks", None)
 
 
+@pytest.mark.slow
 def test_an_attack_from_outside_works_in_every_verb_and_page(run, capsys):
     options = ["--attacks", "darker", "fgsm", "--limit", "20", "--eps", "0.2", "--device", "cpu"]
     main(["evaluate", str(run), *options])
@@ -79,6 +80,7 @@ def test_an_attack_from_outside_works_in_every_verb_and_page(run, capsys):
     assert {row["attack"] for row in figures["attacks"]} == {"darker"}
 
 
+@pytest.mark.slow
 def test_without_its_module_its_figures_are_still_shown_and_it_can_t_be_asked_for(run, capsys, monkeypatch):
     main(["evaluate", str(run), "--attacks", "darker", "--limit", "10", "--eps", "0.2", "--no-checks"])
     monkeypatch.delenv("GAMMACAPS_PLUGINS")

@@ -30,6 +30,7 @@ def test_verbs_are_functions_whatever_was_imported_before():
     assert all(inspect.isfunction(getattr(gammacaps, verb)) for verb in VERBS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*gammacaps.__all__, "gammacaps"])
 def test_every_name_has_an_example_that_runs(name, tmp_path, monkeypatch):
     shown = gammacaps if name == "gammacaps" else getattr(gammacaps, name)

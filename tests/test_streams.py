@@ -23,6 +23,7 @@ def shell(command, folder, **how):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_a_run_with_closed_streams_is_trained_and_no_file_takes_what_is_printed(tmp_path, closed):
     done = shell(f"$TRAIN --steps 3 --log-every 1 --out run {closed}", tmp_path)
@@ -34,6 +35,7 @@ def test_a_run_with_closed_streams_is_trained_and_no_file_takes_what_is_printed(
     assert shell(f"$GAMMACAPS trian {closed}", tmp_path).returncode == 2
 
 
+@pytest.mark.slow
 def test_training_whose_reader_goes_away_is_saved_and_not_reported_as_done(tmp_path):
     command = "$TRAIN --steps 2000 --log-every 1 --json --out run | head -2; exit ${PIPESTATUS[0]}"
     done = shell(command, tmp_path, timeout=60)
@@ -50,6 +52,7 @@ def test_training_whose_reader_goes_away_is_saved_and_not_reported_as_done(tmp_p
     assert (done.returncode, json.loads(done.stdout.splitlines()[0])["step"]) == (0, stopped + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "status", "words"),
     [

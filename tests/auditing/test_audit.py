@@ -160,6 +160,7 @@ def test_counts_do_not_depend_on_the_batch(detector):
     assert counted(7) == counted(400)
 
 
+@pytest.mark.slow
 def test_a_trained_network_s_gammas_do_not_depend_on_the_batch(trained):
     def gammas(batch):
         config = dataclasses.replace(TRAINED, limit=40, eps=(0.03,), batch=batch)
@@ -171,6 +172,7 @@ def test_a_trained_network_s_gammas_do_not_depend_on_the_batch(trained):
         assert few == pytest.approx(many, abs=ONE_OF_TEN_CLASSES / 40)
 
 
+@pytest.mark.slow
 def test_gamma_is_what_a_second_reckoning_gives(trained):
     """Every image pushed to the end, down or up as the capsule's own class set says."""
     data, radius = load_set("fashion-mini"), 0.03

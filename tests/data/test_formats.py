@@ -47,6 +47,7 @@ def test_hand_made_bytes(path: Path, pack) -> None:
 shapes = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=4)
 
 
+@pytest.mark.slow
 @STEADY
 @given(data=st.data(), kind=st.sampled_from(sorted(IDX_CODES)))
 def test_idx_round_trip(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, kind: str) -> None:

@@ -86,6 +86,7 @@ def test_idle_connections_make_room_for_questions(networks, monkeypatch):
     assert found[0][0] == 200  # what was under way was left alone
 
 
+@pytest.mark.slow
 def test_who_never_reads_the_answers_is_given_up(port, monkeypatch):
     monkeypatch.setattr(connection, "READING", 0.3)
     with socket.socket() as client:

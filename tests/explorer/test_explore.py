@@ -37,6 +37,7 @@ def test_it_serves_what_it_says_and_ends_on_ctrl_c(runs):
         process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="there is no second process")
 def test_a_second_process_answers_in_a_crowd_and_its_end_is_nobody_s_loss(runs, networks):
     command = [sys.executable, "-m", "gammacaps", "explore", str(runs[0]), "--port", "0", "--no-browser"]

@@ -237,6 +237,7 @@ def test_work_for_a_client_that_goes_away_is_stopped(networks, monkeypatch, path
             release.set()
 
 
+@pytest.mark.slow
 def test_parses_that_wait_share_a_pass_and_each_gets_its_own_answer(networks, monkeypatch):
     begun, release, sizes = threading.Event(), threading.Event(), []
     passes, parse = answers.passes, answers.parse

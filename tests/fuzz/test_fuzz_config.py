@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from fuzz.mutations import ODD_VALUES, answer, both_ways, cases, of_bytes, of_json
 
 from gammacaps.runs.train_config import TrainConfig, read_config_file
@@ -27,6 +28,7 @@ def config_is_sound(config: TrainConfig | None) -> bool:
     return config is not None
 
 
+@pytest.mark.slow
 def test_configurations_in_json(tmp_path: Path) -> None:
     path, found = tmp_path / "config.json", []
     for chance in cases("json"):
@@ -40,6 +42,7 @@ def toml(values: dict[str, object]) -> str:
     return "".join(f"{key} = {words[v] if isinstance(v, bool) else repr(v)}\n" for key, v in values.items())
 
 
+@pytest.mark.slow
 def test_configurations_in_toml(tmp_path: Path) -> None:
     path, found = tmp_path / "config.toml", []
     odd = (

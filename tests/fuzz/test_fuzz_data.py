@@ -176,6 +176,7 @@ def damaged_npz(chance: random.Random) -> bytes:
     return zipped(members, method)
 
 
+@pytest.mark.slow
 def test_npz(tmp_path: Path) -> None:
     path, found = tmp_path / "own.npz", []
     for chance in cases("npz"):
@@ -185,6 +186,7 @@ def test_npz(tmp_path: Path) -> None:
     both_ways(found)
 
 
+@pytest.mark.slow
 def test_stored_folders(tmp_path: Path) -> None:
     found = []
     for number, chance in enumerate(cases("stored")):
@@ -204,6 +206,7 @@ def test_stored_folders(tmp_path: Path) -> None:
     both_ways(found)
 
 
+@pytest.mark.slow
 def test_idx(tmp_path: Path) -> None:
     path, found = tmp_path / "idx", []
     sound = [
@@ -233,6 +236,7 @@ def norb(array: np.ndarray) -> bytes:
     return struct.pack(f"<II{len(sizes)}I", magic, array.ndim, *sizes) + array.tobytes()
 
 
+@pytest.mark.slow
 def test_smallnorb(tmp_path: Path) -> None:
     sound = {
         "dat": norb(FIXED.integers(0, 256, (6, 2, 8, 8), np.uint8)),
@@ -265,6 +269,7 @@ def test_smallnorb(tmp_path: Path) -> None:
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "TGA", "ICO", "PCX")
 
 
+@pytest.mark.slow
 def test_folders_of_images(tmp_path: Path) -> None:
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()
@@ -291,6 +296,7 @@ def test_folders_of_images(tmp_path: Path) -> None:
     both_ways(found)
 
 
+@pytest.mark.slow
 def test_the_rule_itself() -> None:
     """What is no answer and no sentence fails."""
     assert answer(lambda: 3) == 3

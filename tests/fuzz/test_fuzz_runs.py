@@ -85,6 +85,7 @@ def page(run: Run, results: dict[str, Any] | None = None, audit: dict[str, Any] 
     return study
 
 
+@pytest.mark.slow
 def test_config(run: Path) -> None:
     values, found = json.loads((run / "config.json").read_text()), []
     shipped = json.loads((MINI / "config.json").read_text())
@@ -105,6 +106,7 @@ def test_config(run: Path) -> None:
     both_ways(found)
 
 
+@pytest.mark.slow
 def test_weights(run: Path) -> None:
     content, found = (run / "model.safetensors").read_bytes(), []
     header = 8 + int.from_bytes(content[:8], "little")
@@ -116,6 +118,7 @@ def test_weights(run: Path) -> None:
     both_ways(found)
 
 
+@pytest.mark.slow
 def test_metrics(run: Path) -> None:
     content = (run / METRICS).read_bytes()
     first = json.loads(content.splitlines()[0])
@@ -131,6 +134,7 @@ def test_metrics(run: Path) -> None:
         assert all(row["step"] <= 2 for row in read_metrics(run))
 
 
+@pytest.mark.slow
 def test_results(run: Path) -> None:
     values, found = json.loads((run / RESULTS).read_text()), []
 
@@ -150,6 +154,7 @@ def test_results(run: Path) -> None:
     both_ways(found)
 
 
+@pytest.mark.slow
 def test_audit(run: Path) -> None:
     values, found = json.loads((run / AUDIT).read_text()), []
 
@@ -170,6 +175,7 @@ def test_audit(run: Path) -> None:
     both_ways(found)
 
 
+@pytest.mark.slow
 def test_checkpoint(run: Path) -> None:
     """Also by a learner that it is put back into: the state is the very one that was written, or it is refused."""
     content, found = (run / CHECKPOINT).read_bytes(), []
@@ -198,6 +204,7 @@ def test_checkpoint(run: Path) -> None:
     assert not all(found)
 
 
+@pytest.mark.slow
 def test_kept_evaluations(tmp_path: Path) -> None:
     """What was measured before is what was written, or it is refused."""
     spec = sweep_specs(EvaluateConfig(sweep=(0.1,)))[0]
@@ -221,6 +228,7 @@ def test_kept_evaluations(tmp_path: Path) -> None:
     both_ways(found)
 
 
+@pytest.mark.slow
 def test_a_number_changed_in_a_kept_evaluation_is_noticed(tmp_path: Path) -> None:
     spec = sweep_specs(EvaluateConfig(sweep=(0.1,)))[0]
     PredictionStore(tmp_path, weights="w", data="d").add(spec, torch.arange(3), torch.tensor([1, 2, 3]), 0.0, 1.5)
@@ -229,6 +237,7 @@ def test_a_number_changed_in_a_kept_evaluation_is_noticed(tmp_path: Path) -> Non
     assert answer(lambda: PredictionStore(tmp_path, weights="w", data="d").predicted(spec, torch.arange(3))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not RECORDS.is_dir(), reason="the reproduction's figures are not in this copy")
 def test_records_of_the_reproduction(tmp_path: Path) -> None:
     source = min((path for path in RECORDS.glob("*.json") if path.name != FACTS), key=lambda path: path.stat().st_size)
@@ -248,6 +257,7 @@ def test_records_of_the_reproduction(tmp_path: Path) -> None:
     both_ways(found)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (RECORDS / FACTS).exists(), reason="the reproduction's figures are not in this copy")
 def test_facts_of_the_reproduction(tmp_path: Path) -> None:
     values = json.loads((RECORDS / FACTS).read_text())
@@ -256,5 +266,6 @@ def test_facts_of_the_reproduction(tmp_path: Path) -> None:
         answer(lambda: read_facts(tmp_path))
 
 
+@pytest.mark.slow
 def test_the_network_of_a_run_is_the_one_that_was_trained(run: Path) -> None:
     assert json.loads(json.dumps(to_config(Run(run).model()))) == Run(run).config.model

@@ -12,6 +12,7 @@ from gammacaps.errors import InputError
 from gammacaps.models import PRESETS, to_config
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_saved_network_comes_back_the_same(tmp_path, preset):
     few = {"filters": 8, "primary_types": 2} if preset == "paper" else {}

@@ -126,6 +126,7 @@ def test_what_a_user_s_network_does_not_say_is_told(mine, data, tmp_path):
         parse_tree(mine, data.images[0])
 
 
+@pytest.mark.slow
 def test_a_user_s_network_is_exported(mine, data, tmp_path):
     export(mine, tmp_path / "mine.pt2")
     program = torch.export.load(tmp_path / "mine.pt2").module()

@@ -222,6 +222,7 @@ print("all made again")
 """
 
 
+@pytest.mark.slow
 def test_a_damaged_library_is_made_again_and_used(tmp_path, quick_compiler):
     compiler, log = quick_compiler
     # In a process of its own: loading such a file ends it.

@@ -53,6 +53,7 @@ def test_route_is_the_paper_s_loops(size, rule, scale_over, iterations, with_bia
     torch.testing.assert_close(routed.couplings, torch.from_numpy(c), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [*SIZES, WHOLE])
 @pytest.mark.parametrize(("rule", "scale_over"), RULES)
 def test_gradients_of_poses_and_couplings_pass_gradcheck(size, rule, scale_over):
@@ -78,6 +79,7 @@ def test_written_gradient_equals_autograd_s_with_zeros_among_the_inputs(size, ru
         torch.testing.assert_close(mine, autograd, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [*SIZES[1:], WHOLE])
 @pytest.mark.parametrize(("rule", "scale_over"), RULES)
 def test_gradients_pass_gradcheck_at_zero_vectors(size, rule, scale_over):

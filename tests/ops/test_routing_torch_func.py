@@ -52,6 +52,7 @@ def test_a_tangent_passes_a_gradient_that_was_not_made_for_it(backend):
         assert not gradient.requires_grad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_many_gradients_at_once_are_those_one_by_one(backend):
     """As torch.autograd.functional.jacobian(..., vectorize=True) asks for them."""

@@ -191,6 +191,7 @@ main("report run --starts 1 --steps 2 --images 20 --trees 1 --device cpu".split(
 """
 
 
+@pytest.mark.slow
 def test_a_rule_of_a_plugin_works_on_the_command_line(tmp_path):
     (tmp_path / "my_rules.py").write_text(PLUGIN)
     plain = {name: value for name, value in os.environ.items() if name != "GAMMACAPS_PLUGINS"}

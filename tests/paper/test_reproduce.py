@@ -128,6 +128,7 @@ def made_up(monkeypatch, done):
     return before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [("measure", 1), ("measure", 2), ("attack_strongly", 1)])
 def test_a_killed_one_goes_on(options, done, made_up, killed):
     """Killed while it measures: what was trained and measured stays."""
@@ -148,6 +149,7 @@ def test_a_killed_one_goes_on(options, done, made_up, killed):
         assert sum(call[0] == name for call in done) == wanted
 
 
+@pytest.mark.slow
 def test_strong_attacks_are_added_only_to_the_figures_of_the_very_weights(options, done, made_up, tmp_path):
     run.reproduce(("all",), options)
     path, folder = options.results_folder / f"{SDA}.json", options.work_folder / SDA
@@ -205,6 +207,7 @@ def test_an_interruption_names_the_run_and_the_way_on(options, monkeypatch):
         run.reproduce(("all",), options)
 
 
+@pytest.mark.slow
 def test_named_runs_tell_their_figures_and_the_page_s_command_of_the_same_folder(options, made_up, capsys):
     run.reproduce(("all",), dataclasses.replace(options, runs=(SDA,)))
     told = capsys.readouterr().out
@@ -248,6 +251,7 @@ def test_figures_of_another_training_are_not_taken_for_the_planned_one(options):
     assert not run.measured(PLAN[1], options, 4)
 
 
+@pytest.mark.slow
 def test_a_run_that_another_process_is_at_is_left_to_it(options, done, made_up, capsys):
     options.work_folder.mkdir()
     with (options.work_folder / f"{SDA}.lock").open("w") as other:

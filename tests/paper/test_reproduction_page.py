@@ -64,6 +64,7 @@ def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG"), picture
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_page_opens_with_what_held_on_which_data(tmp_path):
     other = changed("smallnorb-sda-standard-1", T=0.53)
@@ -91,6 +92,7 @@ def test_the_page_opens_with_what_held_on_which_data(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("worst", "words"),
