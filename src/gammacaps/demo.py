@@ -8,6 +8,7 @@ import torch
 
 from gammacaps.attacks import pgd
 from gammacaps.auditing.config import AuditConfig
+from gammacaps.auditing.kinds import GAMMA
 from gammacaps.auditing.run import audit_run
 from gammacaps.data import DataSet, load_set
 from gammacaps.errors import InputError
@@ -62,9 +63,10 @@ def run_demo(
     draw(models, load_set("fashion-mini", "test"), picture)
     say("5/5 Looking into the network trained under attack: is it to be believed, what do its capsules mean ...")
     evaluate_run(runs["under attack"], checked, quiet=True)
-    audit_run(runs["under attack"], audit, quiet=True)
+    audited = audit_run(runs["under attack"], audit, quiet=True)
     page = report_run(runs["under attack"], report)
     print(side_by_side(results))
+    print(f"\n{named_capsules(audited)}")
     print(f"\nPicture: {picture}")
     for name, run in runs.items():
         print(f"The network trained {HOW[name]}: {run}")
@@ -95,6 +97,15 @@ def side_by_side(results: dict[str, dict[str, Any]]) -> str:
         lines.append(f"  {name:<32}" + "".join(f"{100 * cell['accuracy']:>13.1f}%" for cell in cells))
     trees = "".join(f"{r['T']['mean']:>14.2f}" for r in results.values())
     return "\n".join([*lines, f"  {'T: capsules with one parent':<32}{trees}"])
+
+
+def named_capsules(audited: dict[str, Any]) -> str:
+    """How many hidden capsules are gamma-capsules, and what they stand for: the classes that they are active on."""
+    names = audited["class_names"]
+    rows = [row for layer in audited["layers"] for row in layer["capsules"]]
+    gamma = [" + ".join(names[k] for k in row["classes"]) for row in rows if row["kind"] == GAMMA]
+    words = f"{len(gamma)} of {len(rows)} hidden capsules of the network trained under attack are gamma-capsules"
+    return "\n".join([f"{words}{', active on' if gamma else ''}:", *(f"  {name}" for name in sorted(set(gamma)))])
 
 
 def draw(models: dict[str, Model], data: DataSet, path: Path) -> None:

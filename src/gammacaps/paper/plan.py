@@ -144,7 +144,7 @@ def _planned(options: ReproduceConfig, data: str, rule: str, kind: str, seed: in
         fields |= QUICK_EM if rule == "em" else {"preset": "cnn"} if rule == "cnn" else {}
     routing = "rba" if rule == "rba" else "sda"
     where: dict[str, Any] = {"data": data, "data_dir": options.data_dir, "device": options.device}
-    config = TrainConfig(robust=robust, routing=routing, seed=seed, steps=steps, **where, **fields)
+    config = TrainConfig(gamma=0.0, robust=robust, routing=routing, seed=seed, steps=steps, **where, **fields)
     name = name_of(data, rule, kind, seed)
     looked = name in PARTS["features"]
     first = MOMENT if steps > MOMENT else steps // 3

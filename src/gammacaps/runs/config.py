@@ -1,6 +1,6 @@
 """config.json: what a run says of its network, its training, its data and its machine, checked."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ class RunConfig:
     train: TrainConfig | None = None
     data: DataFacts = field(default_factory=DataFacts)
     machine: dict[str, Any] = field(default_factory=dict)
+    class_sets: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)  # that hidden capsules learned
     launch: str | None = None  # by which torchrun's restart knows its own run
     # Of weights that were made ready to be shipped:
     precision: str | None = None
@@ -49,6 +50,8 @@ def run_config(folder: Path) -> tuple[RunConfig, dict[str, Any]]:
     try:
         # {} is what a network pushed to the Hub has that was never trained here.
         training = None if train in (None, {}) else config_from(train)
+        if training is not None and training.gamma_weight() and "gamma" not in stored["train"]:
+            training = replace(training, gamma=0.0)  # runs of older versions learned without it, and go on so
         config = read_as(RunConfig, {name: value for name, value in stored.items() if name != "train"})
         _check_words(config)
     except (Misfit, InputError) as error:

@@ -11,6 +11,8 @@ from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 from gammacaps.runs.typed_json import Misfit, read_as
 
+GAMMA = 0.3  # the weight of the gamma objective where nothing else is asked for
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -54,6 +56,9 @@ class TrainConfig:
     """What the attack makes large."""
     eps_ramp: float = 0.25
     """Share of training over which eps grows from 0 to its value; 0 is the paper's full eps from the start."""
+    gamma: float | None = None
+    """Weight of the gamma objective, by which each hidden capsule learns to be active for a set of classes alone and so
+    becomes a gamma-capsule; 0 for none. Without it 0.3 for the small and residual presets, 0 for the others."""
     trades: float = 0.0
     """Weight of TRADES: clean loss plus this times the divergence under attack; 0 trains on attacked images."""
     steps: int | None = None
@@ -96,7 +101,7 @@ class TrainConfig:
             check_whole(name, getattr(self, name))
         check_whole("attack_steps", self.attack_steps, most=MOST_STEPS)
         check_whole("shift", self.shift, least=0)
-        for name in ("attack_step", "trades", "reconstruction"):
+        for name in ("attack_step", "trades", "reconstruction", "gamma"):
             check_amount(name, getattr(self, name))
         for name in ("epochs", "minutes"):
             check_amount(name, getattr(self, name), zero=False, most=MOST)
@@ -104,6 +109,8 @@ class TrainConfig:
         if self.routing != "sda" and self.preset not in VECTOR_PRESETS:
             several = ", ".join(VECTOR_PRESETS)
             raise InputError(f"routing {self.routing} is for the presets {several}, not {self.preset}: leave it out.")
+        if self.gamma and self.preset == "cnn":
+            raise InputError("gamma is for networks with hidden capsules, and a cnn has none: leave it out.")
         if self.loss == "ce-log" and self.preset == "cnn":
             raise InputError("loss ce-log is for capsules; a cnn learns from cross-entropy anyway: leave it out.")
         check_amount("lr", self.lr, zero=False, most=1e30)  # float32 ends soon after
@@ -111,6 +118,12 @@ class TrainConfig:
         _check("ema", 0 <= self.ema < 1, "from 0 to less than 1", self)
         check_seed(self.seed)
         model_changes(self)
+
+    def gamma_weight(self) -> float:
+        """The weight of the gamma objective: what was asked for, else what the preset is trained with."""
+        if self.gamma is not None:
+            return self.gamma
+        return GAMMA if self.preset in ("small", "residual") else 0.0
 
     def falls_short(self) -> str:
         """A sentence where the attack's steps together are shorter than eps; empty where they are not."""

@@ -89,7 +89,9 @@ class Sharing:
         """Shares of the batch's values to the values, the same in every process."""
         if self.processes.count == 1:
             return losses, accuracy
-        *values, accuracy = self.processes.total(
-            torch.stack([v.float() for v in (*losses.values(), accuracy)])
-        ).unbind()
+        given = (*losses.values(), accuracy)
+        total = self.processes.total(torch.cat([value.float().flatten() for value in given]))
+        *values, accuracy = (
+            part.view(value.shape) for part, value in zip(total.split([v.numel() for v in given]), given, strict=True)
+        )
         return dict(zip(losses, values, strict=True)), accuracy

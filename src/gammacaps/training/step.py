@@ -10,6 +10,8 @@ from gammacaps.attacks import pgd
 from gammacaps.attacks.losses import AttackLoss
 from gammacaps.models import Model, has_capsules
 from gammacaps.runs.train_config import TrainConfig
+from gammacaps.training.class_sets import ClassSets
+from gammacaps.training.gamma_objective import ACTIVE, GammaObjective
 from gammacaps.training.learner import Learner
 from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
 from gammacaps.training.schedule import learning_rate, radius
@@ -53,9 +55,10 @@ def take_step(
 class Objective(nn.Module):
     """What a step makes small, of some images of its batch; a module, for DistributedDataParallel takes only those."""
 
-    def __init__(self, config: TrainConfig, model: Model) -> None:
+    def __init__(self, config: TrainConfig, model: Model, sets: ClassSets | None = None) -> None:
         super().__init__()
         self.config, self.model = config, model
+        self.gamma = GammaObjective(sets, model.classes) if sets and config.gamma_weight() else None
         self.reconstructs = model.reconstructs and config.reconstruction > 0
 
     def all_learn(self) -> bool:
@@ -87,6 +90,11 @@ class Objective(nn.Module):
                 difference = reconstruction_loss(model.reconstruct(parse, labels).float(), images)
                 losses["reconstruction"] = difference.detach()
                 loss = loss + config.reconstruction * difference
+        if self.gamma is not None:
+            assert parse is not None
+            term, active = self.gamma(parse, labels)
+            losses |= {"gamma": term.detach(), ACTIVE: active}
+            loss = loss + config.gamma_weight() * term
         return {"loss": loss, **losses, "accuracy": (scores.argmax(dim=1) == labels).float().mean()}, attacked
 
 

@@ -23,6 +23,7 @@ from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.batches import batches
 from gammacaps.training.board import Board, board_writer
 from gammacaps.training.checkpoint import check_can_go_on, put_back, read_checkpoint
+from gammacaps.training.class_sets import ClassSets, class_sets
 from gammacaps.training.data import check_same_data, describe, training_data
 from gammacaps.training.execution import deterministic, recompute_encoder
 from gammacaps.training.held_folder import HeldFolder
@@ -66,12 +67,15 @@ def train(
         parts_of(min(config.batch, len(data.labels)), together, config.accumulate)
         if config.tensorboard:
             board_writer()
+        sets: ClassSets = together.first(lambda: class_sets(model, data)) if config.gamma_weight() else {}
         described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": describe(data)}
+        if sets:
+            described["class_sets"] = sets
         launched = {"launch": launch().name} if launch().name else {}  # by which a restart knows its own run
         machine = describe_machine(config.device, processes=together.count)
         with HeldFolder(folder, together) as held:
             held.make({**described, **launched, "machine": machine}, overwrite=overwrite)
-            return _learn(config, data, model, held, as_json=as_json, until=until)
+            return _learn(config, data, model, held, sets, as_json=as_json, until=until)
 
 
 def resume(
@@ -124,7 +128,7 @@ def resume(
                 "resume with the data and the version of gammacaps that it was started with."
             )
         described = run.stored_with(train=dataclasses.asdict(config), data=describe(data))
-        return _learn(here, data, model, held, as_json=as_json, until=until, described=described)
+        return _learn(here, data, model, held, run.config.class_sets, as_json=as_json, until=until, described=described)
 
 
 def _goes_on(folder: Path, config: TrainConfig) -> bool:
@@ -141,6 +145,7 @@ def _learn(
     data: DataSet | StoredSet,
     model: Model,
     held: HeldFolder,
+    sets: ClassSets,
     *,
     as_json: bool,
     until: int | None,
@@ -162,7 +167,7 @@ def _learn(
     if length.share(learner) >= 1:
         held.write(write_weights, learner.weights())  # it may have been killed before
         raise Finished(f"{folder} is finished (step {learner.step}): give more --steps or --minutes to go on.")
-    objective, size = Objective(config, model), min(config.batch, len(data.labels))
+    objective, size = Objective(config, model, sets), min(config.batch, len(data.labels))
     sharing = Sharing(objective, size, processes, accumulate=config.accumulate, all_learn=objective.all_learn())
     held.write(forget_metrics_after, learner.step)
     if described is not None:

@@ -21,6 +21,7 @@ from gammacaps.progress import Progress, time_left
 from gammacaps.runs.metrics import add_metrics
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.checkpoint import CHECKPOINT, write_checkpoint
+from gammacaps.training.gamma_objective import ACTIVE, set_counts
 from gammacaps.training.held_folder import HeldFolder
 from gammacaps.training.learner import Learner
 from gammacaps.training.schedule import Length, learning_rate, radius
@@ -60,7 +61,8 @@ class TakenStep:
             "step": learner.step,
             "seconds": round(learner.seconds, 3),
             "accuracy": accuracy.item(),
-            **{name: value.item() for name, value in losses.items()},
+            **{name: value.item() for name, value in losses.items() if name != ACTIVE},
+            **(set_counts(losses[ACTIVE]) if ACTIVE in losses else {}),
             "eps": radius(config, self.progress) if config.robust else 0.0,
             "lr": learning_rate(config, learner.step - 1, self.progress),
         }
