@@ -89,8 +89,8 @@ def network_task(model: GammaCapsNet, batch: int) -> RivalTask:
     layers = [routing_ways(layer) for layer in model.routed if isinstance(layer, RoutedCapsules)]
     plain = ("materialised", "reference")
     ways: dict[str, Way] = {name: materialised.network(model, [ways[name] for ways in layers]) for name in plain}
-    images = torch.rand(batch, *model.config.image_shape).requires_grad_()
-    return RivalTask("network", {**ways, "gammacaps": model}, images, torch.randn(batch, model.config.classes))
+    images = torch.rand(batch, *model.image_shape).requires_grad_()
+    return RivalTask("network", {**ways, "gammacaps": model}, images, torch.randn(batch, model.classes))
 
 
 def routing_task(layer: RoutedCapsules, batch: int) -> RivalTask:

@@ -48,9 +48,9 @@ def started(changes: dict[str, Any], long: bool, seed: int = 0) -> GammaCapsNet:
 def kinds(model: GammaCapsNet, images: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Images of as many kinds as there are classes: smooth random pictures with noise on them."""
     generator = torch.Generator().manual_seed(seed)
-    channels, height, width = model.config.image_shape
-    coarse = torch.rand(model.config.classes, channels, 6, 6, generator=generator)
-    labels = torch.randint(model.config.classes, (images,), generator=generator)
+    channels, height, width = model.image_shape
+    coarse = torch.rand(model.classes, channels, 6, 6, generator=generator)
+    labels = torch.randint(model.classes, (images,), generator=generator)
     smooth = torch.nn.functional.interpolate(coarse[labels], size=(height, width), mode="bilinear")
     return 0.8 * smooth + 0.2 * torch.rand(smooth.shape, generator=generator), labels
 

@@ -102,7 +102,7 @@ def test_no_module_imports_itself_in_a_round():
     assert cycles(SOURCE) == []
 
 
-@pytest.mark.parametrize("line", ["from gammacaps.training.loop import train", "import gammacaps.training.loop"])
+@pytest.mark.parametrize("line", ["from gammacaps.training.loop import take_steps", "import gammacaps.training.loop"])
 @pytest.mark.parametrize("place", ["{}", "def lazy():\n    {}"])
 def test_an_import_that_is_turned_round_is_noticed(line, place, tmp_path):
     for path, text in {

@@ -14,6 +14,7 @@ import gammacaps
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.cli import main
 from gammacaps.demo import run_demo
+from gammacaps.errors import InputError
 from gammacaps.evaluation import surrogate
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.reporting.config import ReportConfig
@@ -308,13 +309,36 @@ def test_memory_that_is_not_enough_is_one_sentence(monkeypatch, capsys):
     assert "The memory is not enough for this" in capsys.readouterr().err
 
 
+def test_figures_are_printed_before_a_curve_that_can_t_be_drawn(tmp_path, monkeypatch, capsys):
+    def fails(*_):
+        raise InputError("No curve.")
+
+    monkeypatch.setattr("gammacaps.evaluation.several.run_folders", lambda *_: (tmp_path,))
+    monkeypatch.setattr("gammacaps.evaluation.several.evaluate_run", lambda *_, **__: {"clean": 1})
+    monkeypatch.setattr("gammacaps.evaluation.curve.draw_curves", fails)
+    assert status("evaluate", tmp_path, "--json", "--sweep", 0.1) == 2
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"clean": 1}
+    assert "No curve." in printed.err
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])  # tyro draws a frame, or can't
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ("train --stpes 3", "Unrecognized options: --stpes, 3 (did you mean --steps?); see gammacaps train --help."),
         ("bench --preset big", "Invalid choice 'big' for argument '--preset': expected one of ('paper', 'small'); see"),
-        ("export runs/mine", "Missing from gammacaps export: --out; see gammacaps export --help."),
+        ("export runs/mine", "Missing from gammacaps export: --out (the file, ending in .onnx or .pt2); see gammacaps"),
+        (
+            "report",
+            "Missing from gammacaps report: PATH (the run's folder, or a shipped network's name); see gammacaps",
+        ),
+        ("export", "Missing from gammacaps export: PATH (the run's folder) and --out (the file, ending in .onnx or"),
+        ("train --minutes x", "--minutes takes a number, not 'x'; see gammacaps train --help."),
+        ("demo --minutes x", "--minutes takes a number, not 'x'; see gammacaps demo --help."),
+        ("train --steps 1.5", "--steps takes a whole number, not '1.5'; see gammacaps train --help."),
+        ("evaluate mine --eps a b", "--eps takes numbers, not 'a', 'b'; see gammacaps evaluate --help."),
+        ("evaluate mine --sweep a", "--sweep takes numbers, not 'a'; see gammacaps evaluate --help."),
         ("demo --minutes 0", "minutes must be more than 0, not 0.0."),
         ("train --steps", "Missing value for argument '--steps': expected 1 values; see gammacaps train --help."),
     ],

@@ -1,4 +1,4 @@
-"""An attack of the user's own, in a module of his: evaluated, reported and on the explorer's menu."""
+"""An attack of the user's own, in a module of theirs: evaluated, reported and on the explorer's menu."""
 
 import json
 import sys

@@ -8,16 +8,16 @@ from torch import Tensor, nn
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.auditing.config import AuditConfig
-from gammacaps.auditing.run import audit_run
+from gammacaps.auditing.several import audit_runs
+from gammacaps.distributed.processes import joined
 from gammacaps.errors import check_choice
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.robustness import robustness as measure_robustness
-from gammacaps.evaluation.run import FOLDER, evaluate_run
+from gammacaps.evaluation.several import evaluate_runs
 from gammacaps.models import Model
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.run import report_run
 from gammacaps.runs.folders import run_folders
-from gammacaps.runs.run import AUDIT, RESULTS
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.train import train as train_run
 
@@ -60,8 +60,9 @@ def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[st
     ['fgsm']
     """
     config = _configured(EvaluateConfig, options)
-    (folder,) = run_folders((Path(run),), (RESULTS,), FOLDER)
-    return evaluate_run(folder, config, quiet=quiet)
+    with joined() as processes:
+        ((_, results),) = evaluate_runs((Path(run),), config, quiet=quiet, processes=processes)
+    return results
 
 
 def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
@@ -78,8 +79,8 @@ def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, 
     ['hidden 1']
     """
     config = _configured(AuditConfig, options)
-    (folder,) = run_folders((Path(run),), (AUDIT,))
-    return audit_run(folder, config, quiet=quiet)
+    ((_, results),) = audit_runs((Path(run),), config, quiet=quiet)
+    return results
 
 
 def report(run: str | Path, **options: Any) -> Path:

@@ -17,8 +17,14 @@ class InputError(ValueError):
     """
 
 
+def check_name_is_free(what: str, name: str, ours: Iterable[str]) -> None:
+    """Checks that what a user adds to a table is not called as an entry of ours, which no one may replace."""
+    if name in ours:
+        raise InputError(f"'{name}' is {what} of gammacaps itself: give yours another name.")
+
+
 def check_choice(what: str, value: object, known: Iterable[str], *, also: str = "") -> None:
-    """Check that `value` is one of `known`; the error lists them and names the nearest spelling."""
+    """Checks that `value` is one of `known`; the error lists them and names the nearest spelling."""
     known = tuple(known)
     if value in known:
         return

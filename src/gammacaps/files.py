@@ -69,6 +69,7 @@ def _remove_halves(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Writes plain values as JSON, whole or not at all; NaN and infinity are refused."""
     write_whole(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
 
 

@@ -23,8 +23,8 @@ IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 def load_plugins() -> None:
     """Imports the modules that the environment names, `GAMMACAPS_PLUGINS=my_rules,my_attacks`.
 
-    Such a module adds to our tables when it is imported, by `gammacaps.ops.add_rule`,
-    `gammacaps.attacks.add_attack` or `gammacaps.data.add_data_set`.
+    Such a module adds to our tables when it is imported, by `gammacaps.ops.add_rule`, `gammacaps.attacks.add_attack`,
+    `gammacaps.data.add_data_set` or `gammacaps.reporting.add_section`.
     """
     for name in filter(None, (part.strip() for part in os.environ.get(PLUGINS, "").split(","))):
         import_user_module(name, where=f"The plugin {name} (named by {PLUGINS})")

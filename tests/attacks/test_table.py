@@ -107,6 +107,13 @@ def test_an_attack_from_outside_joins_suites_and_runs_last():
     assert torch.equal(attacked, (images + 0.2).clamp(0, 1))
 
 
+def test_an_attack_of_one_s_own_may_be_added_again():
+    for name, words in (("first", "one"), ("second", "two"), ("first", "better")):  # as a notebook's cell run twice
+        add_attack(Attack.from_function(name, words, brighter, sees="nothing", suites=("mine",)))
+    assert suites()["mine"] == ("first", "second")
+    assert attack_named("first").title == "better"
+
+
 def test_what_it_needs_is_said_where_it_is_left_out():
     def why_not(victim):
         return None if victim.classes == 2 else "it is for two classes"
@@ -119,10 +126,13 @@ def test_what_it_needs_is_said_where_it_is_left_out():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"name": "pgd"}, "an attack or suite 'pgd' already"),
-        ({"name": "strong"}, "an attack or suite 'strong' already"),
+        ({"name": "pgd"}, "'pgd' is an attack of gammacaps itself: give yours another name"),
+        ({"name": "strong"}, "'strong' stands for several attacks already"),
+        ({"suites": ("pgd",)}, "'pgd' is the name of an attack, and no suite"),
+        ({"suites": ("standard", "mine")}, "'mine' is the name of an attack, and no suite"),
+        ({"suites": ("autoattack",)}, "'autoattack' is the name of an attack, and no suite"),
         ({"name": "../mine"}, "small letters"),
-        ({"sees": "all"}, "no thing that an attack sees 'all'"),
+        ({"sees": "all"}, "An attack's `sees` must be one of gradients, votes, .*, not 'all'"),
     ],
 )
 def test_what_is_no_attack_is_refused(change, words):

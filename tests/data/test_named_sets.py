@@ -275,6 +275,19 @@ def test_a_reader_of_the_user_s_own(tmp_path: Path, table: dict[str, NamedSet]) 
         load_data("mine", data_dir=tmp_path)
 
 
+def test_a_set_of_one_s_own_may_be_added_again(table: dict[str, NamedSet]) -> None:
+    add_data_set(tiny_set())
+    before = names()
+    add_data_set(tiny_set(class_names=("x", "y")))
+    assert names() == before
+    assert table["mine"].class_names == ("x", "y")
+
+
+def test_an_unknown_split_is_no_test_split() -> None:
+    with pytest.raises(InputError, match=r"There is no split 'tests' .*: use one of train, test"):
+        tiny_set().editions("tests")
+
+
 def test_what_no_server_offers_says_where_to_put_it(table: dict[str, NamedSet]) -> None:
     add_data_set(tiny_set())
     with pytest.raises(InputError, match=r"^mine is not on this machine, and no server offers it: put my-images.gz"):
@@ -284,8 +297,8 @@ def test_what_no_server_offers_says_where_to_put_it(table: dict[str, NamedSet]) 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"name": "mnist"}, "There is a data set mnist already: choose another name"),
-        ({"name": "fashion-mini"}, "There is a data set fashion-mini already"),
+        ({"name": "mnist"}, "'mnist' is a data set of gammacaps itself: give yours another name"),
+        ({"name": "fashion-mini"}, "'fashion-mini' is a data set of gammacaps itself"),
         ({"name": "a.npz"}, r"A data set can't be called 'a.npz': use letters, digits, - and _"),
         ({"name": ""}, "A data set can't be called ''"),
         ({"test": ()}, "The data set mine needs the files of a train and of a test split"),

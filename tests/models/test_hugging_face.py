@@ -12,7 +12,7 @@ import torch
 import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.models import from_pretrained, push_to_hub
-from gammacaps.models.hugging_face import prepare
+from gammacaps.models.hugging_face import card, prepare
 
 TINY = {"filters": 8, "primary_types": 2, "hidden": (6,), "decoder": ()}
 COMMIT = "0123456789012345678901234567890123456789"
@@ -109,6 +109,14 @@ def test_a_run_is_pushed_without_where_and_on_what_it_was_trained(tmp_path):
     assert "Trained on pets (cat, dog)." in files[0].read_text()
     images = torch.rand(2, 1, 28, 28)
     assert torch.equal(from_pretrained(tmp_path / "new")(images), gammacaps.load(run)(images))
+
+
+@pytest.mark.parametrize(("architecture", "kind"), [("gamma", "capsule"), ("matrix", "capsule"), ("cnn", "plain")])
+def test_a_card_says_which_kind_of_network_it_is(architecture, kind):
+    network = {"architecture": architecture, "image_shape": (1, 28, 28), "classes": 10}
+    assert f"A {kind} network for images of 1 x 28 x 28" in card({"model": network}, "me/net")
+    with pytest.raises(InputError, match="There is no architecture 'cnm'"):
+        card({"model": {**network, "architecture": "cnm"}}, "me/net")
 
 
 def test_a_bad_name_and_a_missing_library_get_one_sentence(monkeypatch):

@@ -122,7 +122,10 @@ def test_what_a_user_s_network_does_not_say_is_told(mine, data, tmp_path):
     with pytest.raises(InputError, match=r"A Mine is none of the networks that config.json can describe \(gamma, "):
         save(mine, tmp_path / "mine")
     mine.depends_on_neighbours = True
-    with pytest.raises(InputError, match="depend on its neighbours"):
+    words = (
+        "In this network an image's couplings depend on its neighbours: use a network that takes each image by itself"
+    )
+    with pytest.raises(InputError, match=words):
         parse_tree(mine, data.images[0])
 
 

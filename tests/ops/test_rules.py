@@ -1,5 +1,7 @@
 """The table of routing rules: one's own rule from outside, on every backend and on the command line."""
 
+import dataclasses
+import inspect
 import os
 import subprocess
 import sys
@@ -113,6 +115,15 @@ def test_that_the_formula_is_used_is_said_once_a_rule_and_backend(mine, backend,
     route(*tensors, rule=mine, backend=backend)  # a second warning would be an error
 
 
+def test_a_rule_without_compiled_code_has_its_written_out_gradient(monkeypatch):
+    monkeypatch.setattr(choice, "why_not_native", lambda *_: None)
+    tensors = example(torch.float32)
+    for backends in ((choice.NATIVE, choice.WRITTEN_OUT), (choice.WRITTEN_OUT,)):
+        rule = dataclasses.replace(rule_named("rba"), backends=frozenset(backends))
+        chosen = choice.choose("auto", Settings(rule, 3), torch.float32, *tensors[:2], transforming=False)
+        assert chosen == backends[0]
+
+
 def test_kernels_that_are_asked_for_a_rule_they_lack_say_so(mine):
     with pytest.raises(InputError, match=r"can't be used: they do not have the rule 'mine'. Use backend='auto'"):
         route(*example(torch.float32), rule=mine, backend="triton")
@@ -145,7 +156,7 @@ def test_no_backend_takes_another_rule_for_one_of_its_own(mine):
     ],
 )
 def test_an_unknown_name_is_an_error_everywhere(ask):
-    words = r"no rule 'sdaa' \(did you mean 'sda'\?\): use one of sda, rba, or name .* in GAMMACAPS_PLUGINS"
+    words = r"no rule 'sdaa' \(did you mean 'sda'\?\): use one of sda, rba, or import .* name it in GAMMACAPS_PLUGINS"
     with pytest.raises(InputError, match=words):
         ask()
 
@@ -155,6 +166,10 @@ def test_what_a_rule_must_be():
         add_rule(RoutingRule("sda", title="another", logits=pulled))
     with pytest.raises(InputError, match="small letters"):
         add_rule(RoutingRule("My Rule", title="with a space", logits=pulled))
+    with pytest.raises(InputError, match=r"A rule is a RoutingRule\(...\), not 'mine'"):
+        inspect.unwrap(add_rule)("mine")  # without the tests' check of types
+    with pytest.raises(InputError, match="No faster backend has the rule 'mine' of yours: leave its `backends` empty"):
+        add_rule(dataclasses.replace(MINE, backends=frozenset({"nonsense"})))
     add_rule(RoutingRule("flat", title="too few axes", logits=lambda votes, parents, before: before.sum(-1)))
     add_rule(RoutingRule("mine", title="first", logits=pulled))
     add_rule(MINE)  # as a cell of a notebook that is run again
@@ -208,6 +223,6 @@ def test_a_rule_of_a_plugin_works_on_the_command_line(tmp_path):
     for command, where in (("evaluate run", "run/config.json: "), ("train --out other --routing mine", "")):
         without = run("-m", "gammacaps", *command.split())
         assert without.returncode == 2
-        assert without.stderr.startswith(f"gammacaps: {where}There is no rule 'mine': use one of sda, rba, or name")
+        assert without.stderr.startswith(f"gammacaps: {where}There is no rule 'mine': use one of sda, rba, or import")
         assert without.stderr.count("\n") == 1
     assert not (tmp_path / "other").exists()

@@ -8,7 +8,7 @@ import pytest
 from gammacaps.errors import InputError
 from gammacaps.paper.config import PaperPart, ReproduceConfig
 from gammacaps.paper.cost import cost_table, seconds
-from gammacaps.paper.plan import DATA, JUDGED, PARTS, chosen, limited, plan, same_training
+from gammacaps.paper.plan import DATA, JUDGED, PARTS, _planned, chosen, limited, plan, same_training
 from gammacaps.runs.train_config import TrainConfig
 
 WHOLE = ReproduceConfig()
@@ -104,3 +104,9 @@ def test_the_cost_is_told_before():
     paper = TrainConfig(preset="paper", steps=15000)
     assert 6 * 60 < seconds(paper) < 10 * 60  # measured: 30 ms a step
     assert seconds(TrainConfig(preset="paper", steps=15000, robust=False)) < seconds(paper) / 5
+
+
+@pytest.mark.parametrize(("rule", "kind", "words"), [("sdaa", "robust", "rule"), ("sda", "robst", "kind of training")])
+def test_an_unknown_rule_or_kind_is_no_other_one(rule, kind, words):
+    with pytest.raises(InputError, match=f"There is no {words}"):
+        _planned(ReproduceConfig(), "mnist", rule, kind, 0)

@@ -24,7 +24,8 @@ from gammacaps.reporting.run import explain_run, report_run
 from gammacaps.reporting.sections.audit import shown_audit
 from gammacaps.reporting.sections.checks import number
 from gammacaps.reporting.sections.hidden import gallery, kind_of
-from gammacaps.reporting.sections.maps import make_filters, make_nothing, show_filters
+from gammacaps.reporting.sections.maps import make_filters, make_none_of_the_above, show_filters
+from gammacaps.reporting.sections.network import lead
 from gammacaps.reporting.sections.rerun import commands
 from gammacaps.reporting.sections.scores import scores
 from gammacaps.reporting.sections.strength import curve
@@ -209,7 +210,7 @@ def test_figures_of_another_kind_are_one_sentence(tmp_path, name, verb, content)
 def test_other_data_are_one_more_kind_of_nothing(run, study, quick, tmp_path):
     np.savez(tmp_path / "other.npz", images=np.zeros((40, 28, 28), np.uint8), labels=np.arange(40) % 2)
     with_others = open_study(run, replace(quick, others=str(tmp_path / "other.npz")))
-    assert len(make_nothing(with_others).kinds) == len(make_nothing(study).kinds) + 1
+    assert len(make_none_of_the_above(with_others).kinds) == len(make_none_of_the_above(study).kinds) + 1
     np.savez(tmp_path / "colour.npz", images=np.zeros((40, 28, 28, 3), np.uint8), labels=np.arange(40) % 2)
     with pytest.raises(InputError, match="name other images with --others"):
         open_study(run, replace(quick, others=str(tmp_path / "colour.npz")))
@@ -281,6 +282,9 @@ def test_a_network_whose_capsules_depend_on_neighbours_has_a_page_without_them(t
     page = report_run(run, ReportConfig(data="fashion-mini", images=20, device="cpu")).read_text()
     assert re.findall(r'<section id="(\w+)"', page) == ["network", "scores", "maps", "rerun"]
     assert "Its capsules are not shown here: with scale_over=&#x27;batch&#x27;, what they say of an image" in page
+    other = open_study(run, ReportConfig(data="fashion-mini", images=20, device="cpu"))
+    other.model.neighbours_option = None  # as of a network that has no such option
+    assert "not shown here: what they say of an image depends on the images beside it." in lead(other)
 
 
 def test_filters_are_captioned_by_their_colours(study):

@@ -52,10 +52,17 @@ def test_without_a_place_it_stands_before_the_commands(table):
     assert "longest-name" not in render(bare())
 
 
+def test_added_again_it_is_replaced_where_it_stands(table):
+    add_section(LONGEST, before="scores")
+    add_section(replace(LONGEST, title="Better"))
+    assert [(section.name, section.title) for section in table][1] == ("longest-name", "Better")
+    assert len(table) == 11
+
+
 @pytest.mark.parametrize(
     ("name", "before", "words"),
     [
-        ("scores", "rerun", "There is a section scores already: give yours another name."),
+        ("scores", "rerun", "'scores' is a section of gammacaps itself: give yours another name."),
         ("mine", "nosuch", "nosuch"),
         ('a"b', "rerun", "A section's name is of small letters, digits and dashes"),
     ],

@@ -1,6 +1,6 @@
 """The table of attacks, cheapest first: what an evaluation can run, in this order. A new attack is an entry here.
 
-Suites, titles, the checks' kinds and the explorer's menu all follow from it. A user adds his own by `add_attack`.
+Suites, titles, the checks' kinds and the explorer's menu all follow from it. A user adds their own by `add_attack`.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from gammacaps.attacks.auto import auto_attack, why_not_auto
 from gammacaps.attacks.gradient import Classifier, fgsm, pgd
 from gammacaps.attacks.noise import grey, noise
 from gammacaps.attacks.vote import vote_surrogate
-from gammacaps.errors import InputError, check_choice
+from gammacaps.errors import InputError, check_choice, check_name_is_free
 
 _attacks: dict[str, Attack] = {}
 _SUITES = ("paper", "standard", "strong", "autoattack")  # in the order in which they are named to users
@@ -24,17 +24,25 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")  # fit for a file's name too
 
 
 def add_attack(attack: Attack) -> None:
-    """Adds an attack after those that are there: it can then be evaluated, shown and played with like any other."""
+    """Adds an attack after those that are there: it can then be evaluated, shown and played with like any other.
+
+    An attack of one's own may be added again under its name, and is then replaced; those of gammacaps stay.
+    """
     if not isinstance(attack, Attack):
         raise InputError("An attack is an Attack(...), or made of a function by Attack.from_function(...).")
     if not _NAME.fullmatch(attack.name):
         raise InputError(
             f"An attack's name is of small letters, digits and '-', as in 'my-attack', not {attack.name!r}."
         )
-    check_choice("thing that an attack sees", attack.sees, get_args(Sees))
+    if attack.sees not in get_args(Sees):
+        raise InputError(f"An attack's `sees` must be one of {', '.join(get_args(Sees))}, not {attack.sees!r}.")
+    check_name_is_free("an attack", attack.name, (ours.name for ours in _OURS))
     wholes = {each.part_of.name for each in _attacks.values() if each.part_of is not None}
-    if attack.name in {*_attacks, *suites(), *wholes}:
-        raise InputError(f"There is an attack or suite '{attack.name}' already: give yours another name.")
+    if attack.name in {*suites(), *wholes}:
+        raise InputError(f"'{attack.name}' stands for several attacks already: give yours another name.")
+    for suite in attack.suites:
+        if suite in {*_attacks, attack.name, *wholes}:
+            raise InputError(f"'{suite}' is the name of an attack, and no suite: give the suite of yours another name.")
     _attacks[attack.name] = attack
 
 
@@ -285,5 +293,4 @@ _OURS = (
         by_name=False,
     ),
 )
-for _attack in _OURS:
-    add_attack(_attack)
+_attacks.update({attack.name: attack for attack in _OURS})

@@ -17,6 +17,7 @@ from gammacaps.errors import InputError, check_choice
 from gammacaps.evaluation.evaluate import balanced
 from gammacaps.models import CapsuleModel, Model, check_fit, require_capsules
 from gammacaps.progress import OnProgress
+from gammacaps.runs.audits import FORMAT
 
 # The largest radius where neither the user nor the run names one.
 EPS = 0.1
@@ -34,7 +35,7 @@ def audit(model: Model, data: DataSet, config: AuditConfig, progress: OnProgress
     lengths, tree = look(network, images, config)
     audited = [audit_layer(network, layer, images, labels, lengths[layer], eps, config, progress) for layer in layers]
     results = {
-        "format": 1,
+        "format": FORMAT,
         "data": {"name": data.name, "source": str(data.source), "split": "test", "images": len(images)},
         "class_names": list(data.class_names),
         "tau": config.tau,

@@ -12,6 +12,8 @@ from gammacaps.files import write_figure, write_json
 from gammacaps.progress import Progress
 from gammacaps.runs.run import AUDIT, Run
 
+OVER_EPS, OVER_TAU = "audit-eps.png", "audit-tau.png"  # the curves
+
 
 def audit_run(run: Path, config: AuditConfig, *, quiet: bool = False) -> dict[str, Any]:
     """The audit of a run, on the data and within the radius it was trained with unless the configuration says other."""
@@ -30,6 +32,6 @@ def audit_run(run: Path, config: AuditConfig, *, quiet: bool = False) -> dict[st
     }
     results = {**about, **audit(model, data, config, Progress("pairs of image and capsule", quiet=quiet))}
     write_json(run / AUDIT, results)
-    write_figure(run / "audit-eps.png", over_eps([results]))
-    write_figure(run / "audit-tau.png", over_tau([results]))
+    write_figure(run / OVER_EPS, over_eps([results]))
+    write_figure(run / OVER_TAU, over_tau([results]))
     return results

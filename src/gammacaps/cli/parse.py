@@ -17,6 +17,12 @@ from gammacaps.names import shipped_names
 from gammacaps.runs.train_config import TrainConfig, read_config_file
 
 COLOURS = re.compile(r"\033\[[0-9;]*m")
+TYPES = {  # how tyro says that a value has another type
+    "numbers": r"no type matching \S*\[(?:FLOAT|INT) .*\.\.\.\S* could be instantiated from|"
+    r"Could not find valid parse for arguments:",
+    "a number": r"could not convert string to float:|no type matching \S*FLOAT could be instantiated from",
+    "a whole number": r"invalid literal for int\(\) with base 10:|no type matching \S*INT could be instantiated from",
+}
 
 
 def overview(verbs: Mapping[str, tuple[type[Any], Any]]) -> str:
@@ -73,11 +79,28 @@ def sentence(box: str, verb: str) -> str:
     words = " ".join(parts[0].split()).rstrip(".")
     if own := re.match(r"Error parsing (?!-)\S+: (.+)", words):  # of one of our checks, which say what to do
         return f"{own[1]}."
-    # Of what is missing tyro adds the help, which is asked for if it is wanted.
-    words = re.sub(r"^(Missing from gammacaps.*?: \S+).*", r"\1", words).replace(". Expected", ": expected")
+    words = of_a_type(what_is_missing(words)).replace(". Expected", ": expected")
     near = re.search(r"^Perhaps you meant:\s+(--\S+)", "\n".join(parts[1:]), re.MULTILINE)
     guess = f" (did you mean {near[1]}?)" if near else ""
     return f"{words[:1].upper()}{words[1:]}{guess}; see gammacaps {verb} --help."
+
+
+def what_is_missing(words: str) -> str:
+    """Where options are missing, each with its help in brackets; other words as they are."""
+    missing = re.match(r"(Missing from gammacaps [a-z ]+: )(.+)", words)
+    if missing is None:
+        return words
+    options = re.findall(r"(--\S+)? ?(\S+) (.+?) \(required\) ?", missing[2])  # flag, type, help
+    named = [f"{flag or kind} ({text[:1].lower()}{text[1:].rstrip('.')})" for flag, kind, text in options]
+    return missing[1] + (" and ".join(named) or missing[2])
+
+
+def of_a_type(words: str) -> str:
+    """Where a value has the wrong type, which one the option takes; other words as they are."""
+    for kind, signs in TYPES.items():
+        if wrong := re.match(rf"Error parsing (--\S+): (?:{signs}) \[?(.+?)\]?$", words):
+            return f"{wrong[1]} takes {kind}, not {wrong[2]}"
+    return words
 
 
 def with_given(options: TrainOptions, arguments: list[str]) -> TrainOptions:

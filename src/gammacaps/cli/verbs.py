@@ -59,9 +59,9 @@ def evaluate(options: EvaluateOptions) -> None:
             results.append(figures)
             if not options.json:
                 show(f"{table(figures)}\n\nWritten to {run / RESULTS}")
-    if options.json:
-        show(json.dumps(one_or_all(results)))
-    elif options.evaluate.sweep:
+            elif len(results) == len(options.runs):  # before the curve is drawn, which may fail
+                show(json.dumps(one_or_all(results)))
+    if options.evaluate.sweep and not options.json:
         show(f"The curve of accuracy over eps: {folders[0] / SWEEP}")
 
 

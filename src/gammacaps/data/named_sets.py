@@ -9,7 +9,7 @@ import numpy as np
 
 from gammacaps.data.checks import check_class_names
 from gammacaps.data.formats import Content, read_idx_split, read_norb_split
-from gammacaps.errors import InputError
+from gammacaps.errors import InputError, check_choice, check_name_is_free
 
 MINI = "fashion-mini"  # a sample of fashionMNIST that comes with the package
 EMBEDDED = Path(__file__).with_name("fashion-mini.npz")
@@ -54,7 +54,9 @@ class NamedSet:
     research_only: str = ""  # its title, where it may be used for nothing but research
 
     def editions(self, split: str) -> tuple[SplitFiles, ...]:
-        return self.train if split == "train" else self.test
+        by_split = {"train": self.train, "test": self.test}
+        check_choice("split", split, by_split)
+        return by_split[split]
 
 
 def _idx(split: str, hashes: tuple[str, str, str, str]) -> SplitFiles:
@@ -143,17 +145,18 @@ SMALLNORB = NamedSet(
     research_only="smallNORB",
 )
 NAMED_SETS = {data.name: data for data in (MNIST, FASHION, SMALLNORB)}
+OURS = (*NAMED_SETS, MINI)
 
 
 def add_data_set(data: NamedSet) -> None:
     """Adds a data set of the user's own to the table: from then on it is known by its name, as ours are.
 
-    Its files are gzipped or not, and are looked for and fetched as ours are; what is fetched has a hash.
+    Its files are gzipped or not, and are looked for and fetched as ours are; what is fetched has a hash. A set of one's
+    own may be added again under its name, and is then replaced; those of gammacaps stay.
     """
     if not NAME.fullmatch(data.name):
         raise InputError(f"A data set can't be called {data.name!r}: use letters, digits, - and _.")
-    if data.name in names():
-        raise InputError(f"There is a data set {data.name} already: choose another name.")
+    check_name_is_free("a data set", data.name, OURS)
     if not data.train or not data.test:
         raise InputError(f"The data set {data.name} needs the files of a train and of a test split: give both.")
     if len(data.class_names) < 2:

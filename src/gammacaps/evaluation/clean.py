@@ -18,7 +18,7 @@ from gammacaps.progress import OnProgress
 def clean_scores(
     model: Classifier, images: Tensor | StoredImages, batch: int, progress: OnProgress, processes: Processes = ALONE
 ) -> Tensor:
-    """M N."""
+    """Scores (M, N) of the clean images."""
 
     def score(start: int) -> Tensor:
         scores = model(images[start : start + batch])

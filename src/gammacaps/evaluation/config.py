@@ -67,7 +67,7 @@ class EvaluateConfig:
 
 
 def check_attacks(names: Iterable[str]) -> None:
-    """Check that each is an attack or a suite."""
+    """Checks that each is an attack or a suite."""
     from gammacaps.attacks.table import attack_names, suites
 
     for name in names:

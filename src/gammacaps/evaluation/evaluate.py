@@ -18,6 +18,7 @@ from gammacaps.evaluation.prediction_store import PredictionStore
 from gammacaps.evaluation.robustness import robustness
 from gammacaps.models import Model, check_fit
 from gammacaps.progress import OnProgress
+from gammacaps.runs.results import FORMAT
 
 
 def evaluate(
@@ -42,7 +43,7 @@ def evaluate(
     shared: dict[str, Any] = {"places": places, "store": store, "progress": progress, "processes": processes}
     figures = robustness(model, images, labels, config, other=other, scores=scores, **shared)
     return {
-        "format": 2,
+        "format": FORMAT,
         "data": {"name": data.name, "source": str(data.source), "split": "test", "images": len(images)},
         "class_names": list(data.class_names),
         **figures,

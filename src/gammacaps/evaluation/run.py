@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from gammacaps.attacks.table import attack_named
-from gammacaps.data import open_set
 from gammacaps.data.fingerprint import fingerprint
 from gammacaps.distributed.processes import Processes, joined, own_device
 from gammacaps.errors import InputError
@@ -40,7 +39,7 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
     of = processes.first(lambda: Run(run).checked())
     name = of.data_name(config.data, trust=config.trust)
     data_dir = of.data_dir(config.data_dir)
-    data = processes.each(lambda: open_set(name, "test", data_dir=data_dir, size=of.size))
+    data = processes.each(lambda: of.open_data("test", name, data_dir=data_dir))
     config = dataclasses.replace(config, eps=radii(config, of), data=name)
     model = processes.first(of.model)
     check_fit(model, data)

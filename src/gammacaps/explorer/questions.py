@@ -66,7 +66,7 @@ def read_attack(body: Any, networks: Sequence[Network]) -> AttackQuestion:
     name = fields.get("attack", "pgd")
     choice("attack", name, list(live_attacks()))
     if (reason := why_not(name, network)) is not None:
-        raise InputError(f"{network.name} can't be attacked so ({reason}): choose another attack, such as pgd.")
+        raise InputError(f"{network.name} can't be attacked by {name}: {reason}; choose another attack, such as pgd.")
     target = fields.get("target")
     if target is not None:
         target = whole("target", target, 0, network.model.classes - 1)

@@ -83,6 +83,7 @@ def _of(path: Path) -> Iterator[None]:
 
 
 def write_config(folder: Path, values: dict[str, Any]) -> None:
+    """Writes config.json: these values, and by which format and version."""
     write_json(folder / CONFIG, {"format": FORMAT, "gammacaps": __version__, **values})
 
 
@@ -104,6 +105,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
+    """Writes model.safetensors: tensors by their names in the network's state_dict."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     write_whole(folder / WEIGHTS, to_bytes(plain))
 

@@ -48,6 +48,7 @@ class GammaCapsNet(RoutedNetwork):
     """`model(images)` gives the lengths of the class capsules, `model.parse(images)` all capsules and couplings."""
 
     architecture = "gamma"
+    neighbours_option = ("scale_over='batch'", "scale_over='capsule'")
     no_decoder = "This network has no decoder: create it with decoder=(512, 1024)."
     config: GammaCapsConfig
     primary: PrimaryCapsules

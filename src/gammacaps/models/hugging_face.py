@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from gammacaps.errors import InputError
+from gammacaps.errors import InputError, check_choice
 from gammacaps.files import write_whole
 from gammacaps.models.folder import CONFIG, WEIGHTS, load, read_config, save, write_config
-from gammacaps.models.protocol import Model
+from gammacaps.models.presets import ARCHITECTURES
+from gammacaps.models.protocol import CapsuleModel, Model
 from gammacaps.models.shipped import stored_at
 
 CARD = "README.md"
@@ -74,7 +75,8 @@ def prepare(model: Model | str | Path, folder: Path, repo: str) -> list[Path]:
 def card(config: dict[str, Any], repo: str) -> str:
     """What the repository's page says."""
     data, network = config.get("data", {}), config["model"]
-    kind = "plain" if network["architecture"] == "cnn" else "capsule"
+    check_choice("architecture", network["architecture"], ARCHITECTURES)
+    kind = "capsule" if issubclass(ARCHITECTURES[network["architecture"]][0], CapsuleModel) else "plain"
     classes = ", ".join(data.get("class_names", ()))
     trained = f"Trained on {data['name']} ({classes}).\n\n" if data.get("name") else ""
     return (

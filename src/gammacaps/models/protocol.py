@@ -1,8 +1,10 @@
 """What the rest of gammacaps asks of a network, with the answer of one that says nothing else.
 
 A capsule network of one's own is a `CapsuleModel` that sets `image_shape`, `classes` and `layers` and has a `parse`:
-attacks, metrics, the audit, generated inputs and parse trees then work on it. A classifier without capsules is a
-`Model`; attacks and `robustness` take any function from images to scores.
+attacks on its scores, metrics, the audit, generated inputs and parse trees then work on it. The vote attack also needs
+`mean_votes`, trees of each iteration of routing `couplings_after`, capsules switched off `capsule_modules`, and images
+made by a decoder `reconstruct`. A classifier without capsules is a `Model`; attacks and `robustness` take any function
+from images to scores.
 """
 
 from typing import Any, TypeGuard
@@ -26,6 +28,7 @@ class Model(nn.Module):
     routing: str | None = None  # the rule of its routing; None: it does not route
     iterations: int | None = None  # of its routing
     depends_on_neighbours: bool = False  # whether what it says of an image hangs on the other images of the batch
+    neighbours_option: tuple[str, str] | None = None  # the option that makes it so, and the one that would not
     reconstructs: bool = False  # whether it has a decoder
     no_decoder: str = ""  # what to say where there is none, if it could have one
 
@@ -112,9 +115,10 @@ def require_capsules(model: object, to: str, reason: str, verb: str = "use") -> 
     if not has_capsules(model):
         raise InputError(f"A {type(model).__name__} has no capsules to {to}: use a capsule network.")
     if model.depends_on_neighbours:
-        raise InputError(
-            f"This network has scale_over='batch', so {reason} neighbours: {verb} a network with scale_over='capsule'."
-        )
+        if model.neighbours_option is None:
+            raise InputError(f"In this network {reason} neighbours: {verb} a network that takes each image by itself.")
+        together, apart = model.neighbours_option
+        raise InputError(f"This network has {together}, so {reason} neighbours: {verb} a network with {apart}.")
     return model
 
 

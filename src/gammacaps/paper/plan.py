@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gammacaps.errors import InputError, check_choice
 from gammacaps.paper.config import ReproduceConfig
@@ -42,16 +42,43 @@ NORB: dict[str, Any] = {"eps": 0.03, "attack_step": 0.006, "eps_ramp": 0.3, "lr"
 # Gritzman's rate and batch. A step of EM under attack costs many of the others, so it gets fewer.
 EM: dict[str, Any] = {**CLEAN, "preset": "matrix", "lr": 3e-3, "schedule": "decay", "batch": 64}
 EM_ROBUST: dict[str, Any] = {**ATTACKED, "preset": "matrix", "batch": 64}
+PLAIN: dict[str, Any] = {"preset": "cnn"}
 EM_STEPS = {"standard": 6000, "robust": 600}
 IMAGES = {"em": 2000, PALE: 10000}  # test images, of which smallNORB has 48,600 with both cameras
 # Of the cut-down version.
-QUICK: dict[str, Any] = {"preset": "small", "batch": 32, "attack_steps": 3, "attack_step": 0.15, "eps_ramp": 0.5}
+QUICK: dict[str, Any] = {
+    "preset": "small",
+    "gamma": 0.0,
+    "batch": 32,
+    "attack_steps": 3,
+    "attack_step": 0.15,
+    "eps_ramp": 0.5,
+}
 QUICK_RATE: dict[str, Any] = {"lr": 3e-3, "schedule": "cosine", "ema": 0.9, "log_every": 10}
 QUICK_EM: dict[str, Any] = {"preset": "matrix", "model": ("filters=16", "primary_types=2", "types=[2, 2]")}
 QUICK_STEPS = {"standard": 100, "robust": 100, "entropy": 100, "long": 150}
 QUICK_IMAGES = 50
 QUICK_SUITE = ("noise", "pgd-margin")
 QUICK_INPUTS = (4, 50)  # starts and steps of a generated input
+
+
+class Training(NamedTuple):
+    """What the trainings of one rule's networks take: on clean images, under attack, on cross-entropy, cut down."""
+
+    routing: str = "sda"  # which EM and a CNN have no use for
+    clean: dict[str, Any] = CLEAN
+    attacked: dict[str, Any] = ATTACKED
+    entropy: dict[str, Any] = ENTROPY
+    quick: dict[str, Any] = {}  # noqa: RUF012, which no one changes
+
+
+TRAININGS = {
+    "rba": Training("rba"),
+    "em": Training(clean=EM, attacked=EM_ROBUST, quick=QUICK_EM),
+    "sda": Training("sda"),
+    "cnn": Training(clean={**CLEAN, **PLAIN}, attacked={**ATTACKED, **PLAIN}, entropy=ENTROPY_CNN, quick=PLAIN),
+}
+assert set(TRAININGS) == set(RULES)
 
 
 @dataclass(frozen=True)
@@ -127,9 +154,10 @@ def chosen(options: ReproduceConfig, parts: tuple[str, ...]) -> list[Planned]:
 
 
 def _planned(options: ReproduceConfig, data: str, rule: str, kind: str, seed: int) -> Planned:
-    robust = kind != "standard"
-    fields = {"em": EM_ROBUST, "cnn": {**ATTACKED, "preset": "cnn"}}.get(rule, ATTACKED) if robust else CLEAN
-    fields = EM if rule == "em" and not robust else fields
+    check_choice("rule of the reproduction", rule, TRAININGS)
+    check_choice("kind of training", kind, STEPS)
+    training, robust = TRAININGS[rule], kind != "standard"
+    fields = training.attacked if robust else training.clean
     steps = options.steps or (QUICK_STEPS if options.quick else STEPS)[kind]
     if rule == "em" and not options.quick:
         steps = max(1, steps * EM_STEPS[kind] // STEPS[kind])
@@ -138,13 +166,11 @@ def _planned(options: ReproduceConfig, data: str, rule: str, kind: str, seed: in
     elif kind != "long" and robust and data == "fashion-mnist":
         fields = {**fields, **GRADUAL}
     if kind == "entropy":
-        fields = {**fields, **(ENTROPY_CNN if rule == "cnn" else ENTROPY)}
+        fields = {**fields, **training.entropy}
     if options.quick:
-        fields = {**fields, **QUICK, **QUICK_RATE}
-        fields |= QUICK_EM if rule == "em" else {"preset": "cnn"} if rule == "cnn" else {}
-    routing = "rba" if rule == "rba" else "sda"
+        fields = {**fields, **QUICK, **QUICK_RATE, **training.quick}
     where: dict[str, Any] = {"data": data, "data_dir": options.data_dir, "device": options.device}
-    config = TrainConfig(gamma=0.0, robust=robust, routing=routing, seed=seed, steps=steps, **where, **fields)
+    config = TrainConfig(robust=robust, routing=training.routing, seed=seed, steps=steps, **where, **fields)
     name = name_of(data, rule, kind, seed)
     looked = name in PARTS["features"]
     first = MOMENT if steps > MOMENT else steps // 3

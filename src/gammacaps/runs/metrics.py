@@ -18,6 +18,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
 
 
 def add_metrics(folder: Path, row: dict[str, Any]) -> None:
+    """Adds a line to metrics.jsonl: what was measured at one step."""
     append_line(folder / METRICS, json.dumps(row))
 
 

@@ -23,6 +23,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 
 def write_checkpoint(folder: Path, learner: Learner) -> None:
+    """Writes what a training goes on from: weights, their running mean, Adam's moments, the step and the seconds."""
     tensors = {f"model.{name}": tensor for name, tensor in learner.model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in learner.average.items()}
     for name, parameter in learner.model.named_parameters():

@@ -1,7 +1,7 @@
 """What watches the steps of a training: the log, the checkpoint, what is shown, the refusal of NaN and the stop.
 
-The loop tells each watcher of each step, in the order of their list. With several processes each has the same list, and
-what a watcher asks of all processes it asks in all of them.
+The loop tells each watcher of each step, in the order of their list. With several processes the first alone shows
+progress and writes for TensorBoard; the other watchers are in all of them, and ask all what they ask of all processes.
 """
 
 import contextlib
@@ -72,6 +72,7 @@ class Watcher:
     """Is told of every step, and of the end."""
 
     def after_step(self, taken: TakenStep) -> None:
+        """What it does once a step is taken; an error that it raises ends the training."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -7,6 +7,8 @@ KEPT = 4 * 2**20  # bytes of answers, packed to about a ninth
 
 
 class KeptAnswers:
+    """Packed answers by their question; where they grow too large, the least lately used is dropped."""
+
     def __init__(self) -> None:
         self.packed: OrderedDict[str, bytes] = OrderedDict()
         self.size = 0  # bytes

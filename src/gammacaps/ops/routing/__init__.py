@@ -1,4 +1,4 @@
-"""Routing: the table of rules, a formula each, and what computes them sooner, chosen in one place.
+"""Routing: the table of rules, a formula each, and what computes them faster, chosen in one place.
 
 rules         the table, and each rule's formula
 route         `route`, which everything calls

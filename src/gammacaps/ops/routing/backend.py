@@ -1,4 +1,4 @@
-"""What a backend of routing is: something that computes what a rule's formula says, and its gradient, sooner.
+"""What a backend of routing is: something that computes what a rule's formula says, and its gradient, faster.
 
 There are five: `written_out.WrittenOut`, `native.backend.Native`, and `Whole`, `Few` and `Many` of `kernels.layers`.
 Whether one can be used, its `why_not` or `fits` says; `choice.py` asks them.

@@ -20,7 +20,7 @@ def choose(
 ) -> str:
     """TRITON, NATIVE, WRITTEN_OUT or FORMULA, for what the caller of `route` asked for and gave.
 
-    Where a backend would be used but for its lack of the rule, that is said once, and the formula is used.
+    The first that fits and has the rule; where none has it, that is said once, and the formula is used.
     """
     if _use_triton(asked, settings, dtype, poses, weight, transforming=transforming):
         return TRITON
@@ -28,10 +28,12 @@ def choose(
         return FORMULA
     free = asked == "auto" and not plain_wanted()
     wide = torch.promote_types(dtype, torch.float32)  # in which it will be computed
-    backend = NATIVE if free and why_not_native(settings, wide, weight, poses) is None else WRITTEN_OUT
-    if _has(backend, settings):
-        return backend
-    _say_once(settings.rule.name, TRITON if free and poses.is_cuda else backend)
+    native = free and why_not_native(settings, wide, weight, poses) is None
+    fitting = (NATIVE, WRITTEN_OUT) if native else (WRITTEN_OUT,)
+    for backend in fitting:
+        if _has(backend, settings):
+            return backend
+    _say_once(settings.rule.name, TRITON if free and poses.is_cuda else fitting[0])
     return FORMULA
 
 

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gammacaps.errors import InputError, check_choice
+from gammacaps.errors import InputError, check_choice, check_name_is_free
 from gammacaps.imports import PLUGINS
 from gammacaps.ops.vectors import TINY, length, squash
 
@@ -23,7 +23,7 @@ Logits: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 # votes (B I J D), poses of the lower capsules (B I d) -> votes (B I J D)
 BoundVotes: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
-# What computes a formula sooner, by the names that a rule has for it.
+# What computes a formula faster, by the names that a rule has for it.
 WRITTEN_OUT, NATIVE, TRITON = "written-out gradient", "compiled code", "Triton kernels"
 
 
@@ -50,9 +50,10 @@ class RoutingRule:
     batch_logits: Logits | None = None
     """The logits under scale_over="batch"; None where they are the same."""
     backends: frozenset[str] = frozenset()
-    """Which faster backends have this rule too; the others use its formula."""
+    """For the rules of gammacaps alone: which faster backends have it too. A user's rule is computed by its formula."""
 
 
+OURS = ("sda", "rba")
 _rules: dict[str, RoutingRule] = {}
 
 
@@ -61,18 +62,21 @@ def add_rule(rule: RoutingRule) -> None:
 
     A rule of one's own may be added again under its name, and is then replaced; those of gammacaps stay.
     """
+    if not isinstance(rule, RoutingRule):
+        raise InputError(f"A rule is a RoutingRule(...), not {rule!r}.")
     if not isinstance(rule.name, str) or not re.fullmatch(r"[a-z][a-z0-9_-]*", rule.name):
         raise InputError(
             f"A rule's name has small letters, digits, - and _, and starts with a letter: not {rule.name!r}."
         )
-    if rule.name in ("sda", "rba") and rule.name in _rules:
-        raise InputError(f"'{rule.name}' is a rule of gammacaps itself: give yours another name.")
+    check_name_is_free("a rule", rule.name, OURS)
+    if rule.backends:
+        raise InputError(f"No faster backend has the rule '{rule.name}' of yours: leave its `backends` empty.")
     _rules[rule.name] = rule
 
 
 def rule_named(name: str) -> RoutingRule:
     """The rule of this name; an error lists those that there are."""
-    check_choice("rule", name, _rules, also=f", or name the module that adds it in {PLUGINS}")
+    check_choice("rule", name, _rules, also=f", or import the module that adds it, or name it in {PLUGINS}")
     return _rules[name]
 
 
@@ -162,28 +166,25 @@ def agreements(votes: Tensor, parents: Tensor, before: Tensor) -> Tensor:
     return before + torch.einsum("bije,bje->bij", votes, parents)
 
 
-add_rule(
-    RoutingRule(
-        "sda",
-        title="scaled-distance agreement",
-        logits=scaled_distances,
-        bound_votes=bound,
-        batch_logits=batch_scaled_distances,
-        backends=frozenset({WRITTEN_OUT, NATIVE, TRITON}),
-    )
+_rules["sda"] = RoutingRule(
+    "sda",
+    title="scaled-distance agreement",
+    logits=scaled_distances,
+    bound_votes=bound,
+    batch_logits=batch_scaled_distances,
+    backends=frozenset({WRITTEN_OUT, NATIVE, TRITON}),
 )
-add_rule(
-    RoutingRule(
-        "rba",
-        title="routing by agreement",
-        logits=agreements,
-        backends=frozenset({WRITTEN_OUT, NATIVE, TRITON}),
-    )
+_rules["rba"] = RoutingRule(
+    "rba",
+    title="routing by agreement",
+    logits=agreements,
+    backends=frozenset({WRITTEN_OUT, NATIVE, TRITON}),
 )
+assert tuple(_rules) == OURS
 
 
 def is_sda(name: str) -> bool:
     """The flag by which the faster backends tell the two rules that they have apart; any other is refused."""
-    if name not in ("sda", "rba"):
+    if name not in OURS:
         raise InputError(f"Only sda and rba have code of their own, not the rule '{name}': leave its `backends` empty.")
     return name == "sda"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gammacaps.errors import InputError, check_choice
+from gammacaps.errors import check_choice, check_name_is_free
 from gammacaps.reporting.section import Section
 from gammacaps.reporting.sections.audit import AUDIT
 from gammacaps.reporting.sections.checks import CHECKS
@@ -27,12 +27,18 @@ SECTIONS: list[Section[Any]] = [
     MAPS,
     RERUN,
 ]
+_OURS = tuple(section.name for section in SECTIONS)
 
 
 def add_section(section: Section[Any], *, before: str = "rerun") -> None:
-    """Puts a section of your own on every page made from now on, before the one that is named."""
+    """Puts a section of your own on every page made from now on, before the one that is named.
+
+    Added again under its name, it is replaced where it stands; the sections of gammacaps stay.
+    """
+    check_name_is_free("a section", section.name, _OURS)
     names = [each.name for each in SECTIONS]
-    if section.name in names:
-        raise InputError(f"There is a section {section.name} already: give yours another name.")
     check_choice("section", before, names)
-    SECTIONS.insert(names.index(before), section)
+    if section.name in names:
+        SECTIONS[names.index(section.name)] = section
+    else:
+        SECTIONS.insert(names.index(before), section)

@@ -137,13 +137,13 @@ def show_couplings(shown: CouplingMap) -> Figure:
     )
 
 
-def make_nothing(study: Study) -> NoneOfTheAbove:
+def make_none_of_the_above(study: Study) -> NoneOfTheAbove:
     say("Looking at what it makes of noise ...")
     names, seed = study.test.class_names, study.config.seed
     return none_of_the_above(study.model, study.others, class_names=names, seed=seed)
 
 
-def show_nothing(shown: NoneOfTheAbove) -> Figure:
+def show_none_of_the_above(shown: NoneOfTheAbove) -> Figure:
     return Figure(
         "What it makes of nothing",
         Picture(shown.png(), f"What noise and blank images are taken for. {shown.meaning}"),
@@ -195,7 +195,7 @@ MAP_KINDS = (  # in the page's order
     MapKind("class-map", make_means, show_means),
     MapKind("classes-served", make_served, None),
     MapKind("coupling-map", make_couplings, show_couplings),
-    MapKind("none-of-the-above", make_nothing, show_nothing),
+    MapKind("none-of-the-above", make_none_of_the_above, show_none_of_the_above),
     MapKind("reconstruction", make_reconstruction, show_reconstruction),
     MapKind("filters", make_filters, show_filters),
 )

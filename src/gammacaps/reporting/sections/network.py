@@ -33,9 +33,10 @@ def lead(study: Study) -> str:
         f"each belongs to: {listed}."
     ]
     if study.model.depends_on_neighbours:
+        option = study.model.neighbours_option
+        why = "" if option is None else f"with {option[0]}, "
         words.append(
-            "Its capsules are not shown here: with scale_over='batch', what they say of an image depends on the "
-            "images beside it."
+            f"Its capsules are not shown here: {why}what they say of an image depends on the images beside it."
         )
     training = study.about.train
     if training is None:
