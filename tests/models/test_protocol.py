@@ -83,6 +83,15 @@ def test_a_user_s_capsule_network_is_attacked(mine, data):
     assert features_of(mine, data.images)(data.images).shape == (12, 5 * 4 + 3 * 6)  # poses, and no linear layer
 
 
+def test_the_vote_attack_is_left_out_where_a_network_has_no_mean_votes(data):
+    class Silent(Mine):
+        mean_votes = CapsuleModel.mean_votes
+
+    figures = robustness(Silent().eval(), data.images, data.labels, CONFIG)
+    assert [row["attack"] for row in figures["attacks"]] == ["fgsm", "pgd"]
+    assert figures["skipped"] == ["vote was left out: the network's class does not define mean_votes()."]
+
+
 def test_a_user_s_capsule_network_has_figures_and_an_audit(mine, data):
     results = evaluate(mine, data, CONFIG)
     assert list(results["T"]["layers"]) == ["hidden", "class"]

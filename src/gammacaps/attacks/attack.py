@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.models import has_capsules, has_mean_votes
+from gammacaps.options import MOST_IN_CODE, check_whole
 
 # What an attack sees of the network: its own gradients, those of its votes without routing, those of another network
 # for the same task, its scores alone, no more than which of some random draws is worst, or nothing at all.
@@ -21,6 +23,12 @@ class Victim:
     classes: int
     capsules: bool  # whether it has votes to attack, and scores that are lengths
     other: str | None = None  # the fingerprint of another network for the same task, where there is one
+    mean_votes: bool = True  # whether, having capsules, it says what it is with the mean of the votes
+
+
+def victim_of(model: Classifier, classes: int, other: str | None = None) -> Victim:
+    """What attacks must know of this very classifier."""
+    return Victim(classes, has_capsules(model), other, has_mean_votes(model))
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,11 @@ class Numbers:
     step: float | None = None
     restarts: int = 1
     loss: str | None = None
+
+    def __post_init__(self) -> None:
+        # As results.json is read again: better before an evaluation than after it.
+        check_whole("steps", self.steps, most=MOST_IN_CODE)
+        check_whole("restarts", self.restarts, most=MOST_IN_CODE)
 
 
 @dataclass(frozen=True, eq=False)

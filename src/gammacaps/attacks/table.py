@@ -146,8 +146,10 @@ def _short(eps: float) -> Numbers:
     return Numbers(steps=40, step=eps / 10, loss="margin")
 
 
-def _without_capsules(victim: Victim) -> str | None:
-    return None if victim.capsules else "the network has no capsules, and so no votes"
+def _without_votes(victim: Victim) -> str | None:
+    if not victim.capsules:
+        return "the network has no capsules, and so no votes"
+    return None if victim.mean_votes else "the network's class does not define mean_votes()"
 
 
 def _auto(name: str, part: str, title: str, sees: Sees, climbs: Any = None) -> Attack:
@@ -242,7 +244,7 @@ _OURS = (
         sees="votes",
         run=_run_vote,
         numbers=lambda eps, chosen, victim: _long("margin", eps),
-        why_not=_without_capsules,
+        why_not=_without_votes,
         suites=("standard", "strong"),
         live=Live("the vote attack", _short, place=2, passes=40, aims=True),
     ),

@@ -102,6 +102,11 @@ def has_capsules(model: object) -> TypeGuard[CapsuleModel]:
     return isinstance(model, CapsuleModel)
 
 
+def has_mean_votes(model: object) -> TypeGuard[CapsuleModel]:
+    """Whether it says what it is with equal couplings, as the vote attack asks."""
+    return has_capsules(model) and type(model).mean_votes is not CapsuleModel.mean_votes
+
+
 def shows_capsules(model: object) -> TypeGuard[CapsuleModel]:
     """Whether it has capsules that can be shown image by image."""
     return has_capsules(model) and not model.depends_on_neighbours

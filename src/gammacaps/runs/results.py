@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gammacaps.options import MOST_IN_CODE
 from gammacaps.runs.typed_json import Misfit
 
 FORMAT = 2
@@ -47,6 +48,12 @@ class AttackRow(Share):
     loss: str | None
     seconds: float
     complete: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in (("steps", self.steps), ("restarts", self.restarts)):
+            if value is not None and not 1 <= value <= MOST_IN_CODE:
+                raise Misfit(f"{name} of the attack {self.attack:.40} must be from 1 to {MOST_IN_CODE:,}, not {value}")
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gammacaps.attacks.attack import Attempt
-from gammacaps.attacks.table import attack_named
+from gammacaps.evaluation.specs import attacked_images, live_spec
 from gammacaps.explain.difference import Difference, difference
 from gammacaps.explain.draw.figure import count_changes
 from gammacaps.explain.parsing import routing_trees
@@ -70,10 +69,8 @@ def attacked_image(
 ) -> Float[Tensor, "C H W"]:
     images, labels = image.unsqueeze(0), torch.tensor([label], device=image.device)
     targets = None if asked.target is None else torch.tensor([asked.target], device=image.device)
-    generator = torch.Generator(image.device).manual_seed(SEED)
     if asked.eps == 0:
         return image
-    live = questions.live_attacks()[asked.attack]
-    attempt = Attempt(asked.eps, live.numbers(asked.eps), generator, targets=targets, to_the_end=True)
-    run = attack_named(asked.attack).run
-    return run(counted(model, tick, live.passes), images, labels, attempt)[0].detach()
+    spec = live_spec(asked.attack, asked.eps)
+    watched = counted(model, tick, questions.live_attacks()[asked.attack].passes)
+    return attacked_images(spec, watched, images, labels, None, SEED, targets=targets, to_the_end=True)[0]
