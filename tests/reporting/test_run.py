@@ -428,6 +428,19 @@ def test_the_curve_does_not_draw_the_worst_case_twice(study):
     assert curve(study, {"clean": clean, "attacks": []}) is None
 
 
+def test_the_curve_draws_users_attacks_and_those_of_ours_that_it_always_drew(study):
+    names = ("noise", "fgsm", "pgd", "pgd-margin", "pgd-ce", "pgd-dlr", "vote", "transfer", "square", "apgd-ce")
+    names = (*names, "apgd-t", "fab-t", "auto-square", "grey", "darker")
+    rows = [
+        {"attack": name, "eps": eps, "accuracy": (place + 1) / 20, "steps": 40, "restarts": 1, "interval": [0.0, 0.9]}
+        for eps in (0.1, 0.2)
+        for place, name in enumerate(names)
+    ]
+    drawn = curve(study, {"clean": {"accuracy": 0.9, "interval": [0.8, 1.0]}, "attacks": rows})
+    assert sorted(series.name for series in drawn.series) == ["Darker", "FGSM", "PGD-40", "Random noise"]
+    assert all(len(series.points) == 3 for series in drawn.series)
+
+
 @pytest.mark.parametrize(
     ("value", "words"), [(None, ""), (0.0, "0"), (3e-9, "below 0.0001"), (0.3333, "0.333"), (12, "12")]
 )

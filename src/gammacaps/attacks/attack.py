@@ -100,6 +100,7 @@ class Attack:
     by_name: bool = True  # whether it can be asked for by its own name; else it comes with its suites alone
     least_eps: float = 0.0  # below this radius it has nothing to do
     titled_by_steps: bool = False  # as in PGD-40
+    in_curve: bool = True  # whether it is a line of the report's curve over the radius
 
     @classmethod
     def from_function(

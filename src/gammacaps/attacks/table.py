@@ -168,6 +168,7 @@ def _auto(name: str, part: str, title: str, sees: Sees, climbs: Any = None) -> A
         climbs=climbs,
         suites=("strong", "autoattack"),
         part_of=AUTOATTACK,
+        in_curve=False,
     )
 
 
@@ -216,6 +217,7 @@ _OURS = (
         numbers=lambda eps, chosen, victim: _long("margin", eps),
         suites=("standard", "strong"),
         climbs="many steps",
+        in_curve=False,
     ),
     Attack(
         name="pgd-ce",
@@ -225,6 +227,7 @@ _OURS = (
         numbers=lambda eps, chosen, victim: _long("ce-log" if victim.capsules else "ce", eps),
         suites=("standard", "strong"),
         climbs="many steps",
+        in_curve=False,
     ),
     Attack(
         name="pgd-dlr",
@@ -237,6 +240,7 @@ _OURS = (
         ),
         suites=("strong",),
         climbs="many steps",
+        in_curve=False,
     ),
     Attack(
         name="vote",
@@ -247,6 +251,7 @@ _OURS = (
         why_not=_without_votes,
         suites=("standard", "strong"),
         live=Live("the vote attack", _short, place=2, passes=40, aims=True),
+        in_curve=False,
     ),
     Attack(
         name="transfer",
@@ -256,6 +261,7 @@ _OURS = (
         numbers=lambda eps, chosen, victim: _long("margin", eps),
         why_not=lambda victim: None if victim.other is not None else "there is no other network for this task",
         suites=("strong",),
+        in_curve=False,
     ),
     dataclasses.replace(
         _auto("square", "square", "Square (black box)", "scores"),
@@ -276,6 +282,7 @@ _OURS = (
         random=False,
         by_name=False,
         least_eps=0.5,
+        in_curve=False,
     ),
     Attack(
         name="sweep",  # of the curve over the radius

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from gammacaps.errors import InputError
 from gammacaps.models.parse import Parse
+from gammacaps.ops import rule_named, rule_names
 
 
 class Model(nn.Module):
@@ -28,6 +29,13 @@ class Model(nn.Module):
     depends_on_neighbours: bool = False  # whether what it says of an image hangs on the other images of the batch
     reconstructs: bool = False  # whether it has a decoder
     no_decoder: str = ""  # what to say where there is none, if it could have one
+
+    @property
+    def routing_title(self) -> str | None:
+        """Its routing in words, by the table of rules; None where it does not route."""
+        if self.routing is None:
+            return None
+        return rule_named(self.routing).title if self.routing in rule_names() else "a rule of its own"
 
     def encode(self, images: Tensor) -> Any:
         """Its first part, that training may compute twice to keep less in memory."""
