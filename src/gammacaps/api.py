@@ -15,7 +15,7 @@ from gammacaps.evaluation.robustness import robustness as measure_robustness
 from gammacaps.evaluation.run import FOLDER, evaluate_run
 from gammacaps.models import Model
 from gammacaps.reporting.config import ReportConfig
-from gammacaps.reporting.run import report_run
+from gammacaps.reporting.run import PAGE, report_run
 from gammacaps.runs.folders import run_folders
 from gammacaps.runs.run import AUDIT, RESULTS
 from gammacaps.runs.train_config import TrainConfig
@@ -94,7 +94,7 @@ def report(run: str | Path, **options: Any) -> Path:
     'report.html'
     """
     config = _configured(ReportConfig, options)
-    (folder,) = run_folders((Path(run),), ("report.html",))
+    (folder,) = run_folders((Path(run),), (PAGE,))
     return report_run(folder, config)
 
 
