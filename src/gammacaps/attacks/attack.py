@@ -60,7 +60,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Whole:
+class PartedAttack:
     """An attack of several parts, each on what those before it left: one entry and one row for all of them."""
 
     name: str
@@ -95,7 +95,7 @@ class Attack:
     suites: tuple[str, ...] = ()
     climbs: Literal["one step", "many steps"] | None = None  # where it follows a gradient in steps of one length
     random: bool = True  # whether what it gives depends on a seed
-    part_of: Whole | None = None
+    part_of: PartedAttack | None = None
     live: Live | None = None  # where it is quick enough to be played with
     by_name: bool = True  # whether it can be asked for by its own name; else it comes with its suites alone
     least_eps: float = 0.0  # below this radius it has nothing to do

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from gammacaps.attacks.attack import Attack, Attempt, Live, Numbers, Sees, Victim, Whole
+from gammacaps.attacks.attack import Attack, Attempt, Live, Numbers, PartedAttack, Sees, Victim
 from gammacaps.attacks.auto import auto_attack, why_not_auto
 from gammacaps.attacks.gradient import Classifier, fgsm, pgd
 from gammacaps.attacks.noise import grey, noise
@@ -81,7 +81,7 @@ def title_of(name: str) -> str:
     return name
 
 
-def parts_of(whole: Whole) -> tuple[str, ...]:
+def parts_of(whole: PartedAttack) -> tuple[str, ...]:
     """The parts of an attack, in their order."""
     return tuple(attack.name for attack in all_attacks() if attack.part_of == whole)
 
@@ -172,7 +172,7 @@ def _auto(name: str, part: str, title: str, sees: Sees, climbs: Any = None) -> A
     )
 
 
-AUTOATTACK = Whole("autoattack", "AutoAttack")
+AUTOATTACK = PartedAttack("autoattack", "AutoAttack")
 _EVERYWHERE = ("paper", "standard", "strong")
 
 _OURS = (

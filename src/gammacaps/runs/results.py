@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gammacaps.names import VerdictWord
 from gammacaps.options import MOST_IN_CODE
 from gammacaps.runs.typed_json import Misfit
 
@@ -78,7 +79,7 @@ class CheckRow:
     """One check of whether the figures can be believed."""
 
     check: str
-    verdict: Literal["pass", "warn", "fail", "skip"]
+    verdict: VerdictWord
     number: float | None
     meaning: str
 
@@ -121,7 +122,7 @@ class Figures:
     attacks: tuple[AttackRow, ...]
     complete: bool
     checks: tuple[CheckRow, ...] = ()
-    verdict: Literal["pass", "warn", "fail", "skip"] | None = None
+    verdict: VerdictWord | None = None
     T: TScores | None
     D: DScoresByClass | None
     confusion: tuple[tuple[int, ...], ...]

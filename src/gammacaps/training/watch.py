@@ -124,7 +124,7 @@ def save(folder: Path, learner: Learner) -> None:
     write_weights(folder, learner.weights())
 
 
-class Shown(Watcher):
+class TrainingDisplay(Watcher):
     """What a person sees, or with `as_json` a program: metrics on standard error, or as JSON lines on standard output.
 
     Where it can't be written, as its reader has gone or a disk is full, training is asked to stop, as by Ctrl-C.
@@ -171,6 +171,9 @@ class Shown(Watcher):
         if self.length.seconds is not None:
             left.append(self.length.seconds - row["seconds"])
         return max(0.0, min(left)) if left else None
+
+
+Shown = TrainingDisplay
 
 
 def _words(row: dict[str, Any]) -> str:

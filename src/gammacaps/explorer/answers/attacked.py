@@ -48,11 +48,11 @@ def attack(asked: questions.AttackQuestion, network: Network, tick: Tick) -> dic
         answer["drawings"] = draw_trees(trees, show_all=asked.all)
         answer["clean"]["tree"], answer["attacked"]["tree"] = (each[-1].to_json() for each in trees)
         answer["changed"] = change.to_json()
-        answer["words"] = tell_difference(trees[0][-1], change)
+        answer["words"] = what_changed(trees[0][-1], change)
     return answer
 
 
-def tell_difference(clean: Tree, change: Difference) -> str:
+def what_changed(clean: Tree, change: Difference) -> str:
     """What changed, in a line: the class first, then the layers in which anything did."""
     before, after = (clean.class_names[c] for c in change.predicted)
     said = [f"Taken for {before} → {after}." if before != after else f"Taken for {before} in both."]

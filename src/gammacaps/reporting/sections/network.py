@@ -61,8 +61,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
         above = f"{study.totals['class']} of classes"
         shown.append(Fact("Capsules", f"{hidden} hidden, {above}" if hidden else above))
     if model.routing is not None:
-        how = f"{model.routing_title}, {model.iterations} iterations"
-        shown.append(Fact("Routing", model.routing.upper(), how))
+        shown.append(Fact("Routing", model.routing.upper(), f"{model.routing_title}, {model.iterations} iterations"))
     shown.append(Fact("Data", study.test.name, f"{len(study.test.labels):,} test images"))
     count = study.about.data.train_images
     if count:
