@@ -16,7 +16,7 @@ from gammacaps.evaluation.robustness import robustness as measure_robustness
 from gammacaps.evaluation.several import evaluate_runs
 from gammacaps.models import Model
 from gammacaps.reporting.config import ReportConfig
-from gammacaps.reporting.run import report_run
+from gammacaps.reporting.run import PAGE, report_run
 from gammacaps.runs.folders import run_folders
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.train import train as train_run
@@ -95,7 +95,7 @@ def report(run: str | Path, **options: Any) -> Path:
     'report.html'
     """
     config = _configured(ReportConfig, options)
-    (folder,) = run_folders((Path(run),), ("report.html",))
+    (folder,) = run_folders((Path(run),), (PAGE,))
     return report_run(folder, config)
 
 

@@ -10,6 +10,7 @@ PresetName = Literal["paper", "small", "residual", "matrix", "cnn"]
 VECTOR_PRESETS = ("paper", "small", "residual")  # those whose routing rule can be chosen
 AttackLossName = Literal["margin", "ce", "ce-log", "dlr"]
 LossName = Literal["own", "ce-log"]
+VerdictWord = Literal["pass", "warn", "fail", "skip"]  # of a check; skip: there was nothing to judge
 Schedule = Literal["constant", "cosine", "decay"]
 SHIPPED = Path(__file__).parent / "models" / "weights"  # networks that come with the package
 

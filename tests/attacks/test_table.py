@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gammacaps.attacks import Attack, add_attack, attack_named, attack_names, suites, table
-from gammacaps.attacks.attack import Victim
+from gammacaps.attacks.attack import Numbers, Victim
 from gammacaps.attacks.auto import PARTS
 from gammacaps.errors import InputError
 from gammacaps.evaluation.checks import kinds
@@ -161,3 +161,22 @@ def test_a_picture_has_the_numbers_of_its_figure():
     start = torch.rand(images.shape, generator=torch.Generator().manual_seed(0)) * 0.6 - 0.3
     assert torch.all(short <= start.abs().amax(dim=(1, 2, 3)) + 0.02 + 1e-6)
     assert torch.all(long > 0.29)  # 40 steps of a tenth of eps
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"steps": None}, {"step": None}, {"step": 1e6}, {"loss": None}, {"loss": "nonsense"}, {"restarts": 10**6}],
+)
+def test_a_picture_of_a_row_that_can_t_be_run_has_the_explorer_s_numbers(change):
+    images = torch.rand(4, 1, 6, 6)
+    labels = linear(images).argmax(1)
+    row = {**Spec("pgd", 0.3, 2, 0.01, 1, "margin").row(), **change}
+    shown, usual = (pictured_attack(rows, 0.3, linear, images, labels) for rows in ([row], []))
+    assert torch.equal(shown, usual)
+
+
+def test_numbers_that_results_can_t_hold_are_refused_before_the_attack():
+    with pytest.raises(InputError, match="steps must be at least 1, not 0"):
+        Numbers(steps=0)
+    with pytest.raises(InputError, match="restarts must be at least 1, not 0"):
+        Numbers(restarts=0)

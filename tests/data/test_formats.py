@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from gammacaps.data import formats
-from gammacaps.data.formats import read_idx, read_norb
+from gammacaps.data.formats import parse_idx, parse_norb, read_content
 from gammacaps.errors import InputError
 
 STEADY = settings(deadline=None, derandomize=True)
@@ -27,6 +27,14 @@ IDX_CODES = {
     "int32": (12, "i"),
     "float32": (13, "f"),
 }
+
+
+def read_idx(path: str | Path) -> np.ndarray:
+    return parse_idx(read_content(path), path)
+
+
+def read_norb(path: str | Path) -> np.ndarray:
+    return parse_norb(read_content(path), path)
 
 
 @pytest.fixture

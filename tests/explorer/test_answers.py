@@ -1,6 +1,7 @@
 """Answers: the same as the library gives for the same question."""
 
 import base64
+import dataclasses
 import io
 import re
 import xml.etree.ElementTree as ET
@@ -12,6 +13,8 @@ from PIL import Image
 from serving import make_run
 
 from gammacaps import explain
+from gammacaps.attacks import table as attack_table
+from gammacaps.attacks.table import attack_named
 from gammacaps.errors import InputError
 from gammacaps.explorer import answers
 from gammacaps.explorer.config import ExploreConfig
@@ -100,6 +103,13 @@ def test_an_attack_can_aim_and_one_of_no_strength_changes_nothing(networks):
     assert still["attacked"]["pixels"] == still["clean"]["pixels"]
     assert all(not layer["moved"] and not layer["appeared"] for layer in still["changed"]["layers"])
     assert still["words"].endswith("in both. The same capsules are active, with the same parents.")
+
+
+def test_an_attack_that_gives_no_image_is_one_sentence(networks, monkeypatch):
+    broken = dataclasses.replace(attack_named("pgd"), run=lambda model, images, labels, attempt: images[:, :, :3])
+    monkeypatch.setitem(attack_table._attacks, "pgd", broken)
+    with pytest.raises(InputError, match=r"The attack pgd gave \(1, 1, 3, 28\) for images of shape"):
+        answers.attack(read_attack({**SAMPLE, "eps": 0.1}, networks), networks[0], quiet)
 
 
 def test_an_attack_with_capsules_off_is_one_on_that_network(networks):

@@ -305,8 +305,7 @@ def test_memory_that_the_allocator_keeps_goes_back_to_the_system():
     """As after a crowd: all but the last answer are gone, with the allocator set as the command line sets it."""
     program = """
 from pathlib import Path
-from gammacaps.memory import reuse_memory
-from gammacaps.explorer.memory import give_back
+from gammacaps.memory import give_back, reuse_memory
 resident = lambda: int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0]) // 1024
 reuse_memory()
 before = resident()

@@ -4,8 +4,11 @@ import base64
 
 import pytest
 import torch
+from serving import make_run
 
 from gammacaps.errors import InputError
+from gammacaps.explorer.config import ExploreConfig
+from gammacaps.explorer.networks import load_networks
 from gammacaps.explorer.questions import image_of, read_activate, read_attack, read_parse
 
 SAMPLE = {"image": {"sample": 3}}
@@ -75,6 +78,13 @@ def test_what_is_no_question_about_a_tree_is_told(networks, body, words):
 def test_what_is_no_question_about_an_attack_is_told(networks, fields, words):
     with pytest.raises(InputError, match=words):
         read_attack({**SAMPLE, **fields}, networks)
+
+
+def test_a_network_whose_capsules_depend_on_neighbours_is_not_said_to_have_none(tmp_path):
+    networks = load_networks([str(make_run(tmp_path / "batch", scale_over="batch"))], ExploreConfig())
+    with pytest.raises(InputError, match="depends on the images beside it"):
+        read_attack({**SAMPLE, "attack": "vote"}, networks)
+    assert read_attack({**SAMPLE, "attack": "pgd"}, networks).attack == "pgd"
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,10 @@ from gammacaps.explain.none_of_the_above import none_of_the_above
 from gammacaps.explain.parsing import parse_tree, routing_trees
 from gammacaps.explain.reconstruct import reconstruct
 from gammacaps.models import CapsuleModel, Parse, export, has_capsules, has_kernels, save, shows_capsules
-from gammacaps.ops import length, route, squash
+from gammacaps.ops import length, route, rule_named, squash
 
 CONFIG = EvaluateConfig(attacks=("fgsm", "pgd", "vote"), eps=(0.1,), attack_steps=2, checks=False, device="cpu")
+ROUTINGS = {"sda": rule_named("sda").title, "rba": rule_named("rba").title, "em": "expectation maximisation"}
 
 
 class Mine(CapsuleModel):
@@ -83,6 +84,15 @@ def test_a_user_s_capsule_network_is_attacked(mine, data):
     assert features_of(mine, data.images)(data.images).shape == (12, 5 * 4 + 3 * 6)  # poses, and no linear layer
 
 
+def test_the_vote_attack_is_left_out_where_a_network_has_no_mean_votes(data):
+    class Silent(Mine):
+        mean_votes = CapsuleModel.mean_votes
+
+    figures = robustness(Silent().eval(), data.images, data.labels, CONFIG)
+    assert [row["attack"] for row in figures["attacks"]] == ["fgsm", "pgd"]
+    assert figures["skipped"] == ["vote was left out: the network's class does not define mean_votes()."]
+
+
 def test_a_user_s_capsule_network_has_figures_and_an_audit(mine, data):
     results = evaluate(mine, data, CONFIG)
     assert list(results["T"]["layers"]) == ["hidden", "class"]
@@ -112,7 +122,8 @@ def test_a_user_s_capsule_network_is_explained(mine, data):
 
 def test_what_a_user_s_network_does_not_say_is_told(mine, data, tmp_path):
     assert len(routing_trees(mine, data.images[0])) == 1  # of a network that names no iterations
-    mine.iterations = 2
+    mine.routing, mine.iterations = "mine", 2
+    assert mine.routing_title == "a rule of its own"
     with pytest.raises(InputError, match=r"A Mine does not say its couplings after .*: define couplings_after\("):
         routing_trees(mine, data.images[0])
     with pytest.raises(InputError, match="A Mine does not say which modules make its capsules: define the property"):
@@ -159,6 +170,7 @@ def test_our_networks_answer(preset, changes, capsules, routing, loss):
     torch.manual_seed(0)
     model = gammacaps.create(preset, image_shape=(1, 20, 24), classes=4, **changes).eval()
     assert (model.image_shape, model.classes, model.routing, model.loss) == ((1, 20, 24), 4, routing, loss)
+    assert model.routing_title == ROUTINGS.get(routing)
     assert has_capsules(model) is capsules
     assert shows_capsules(model) is capsules
     assert model.reconstructs is (preset == "small")
@@ -181,6 +193,14 @@ def test_our_networks_answer(preset, changes, capsules, routing, loss):
         last = model.couplings_after(3, model.parse(images))
         for again, given in zip(last, model.parse(images).couplings, strict=True):
             torch.testing.assert_close(again, given)
+
+
+def test_kernels_do_not_pass_hooks_by():
+    model = gammacaps.create("small")
+    assert has_kernels(model)
+    assert not has_kernels(without(model, [(1, 0)]))
+    model.primary.register_forward_pre_hook(lambda *_: None)
+    assert not has_kernels(model)
 
 
 def test_what_depends_on_neighbours_is_not_shown():

@@ -124,12 +124,12 @@ def test_the_price_on_brightness_stands_beside_the_paper_s(contents):
 
 
 def test_training_by_the_clock_is_said_not_to_come_out_the_same(study):
-    def writing(minutes):
+    def does(minutes):
         about = replace(study.about, train=replace(study.about.train, minutes=minutes))
         return commands(replace(study, about=about))[0].does
 
-    assert writing(None) == "Train it again, with the same options"
-    assert writing(12.0).endswith("the schedule follows the clock: this gives other weights and other figures")
+    assert does(None) == "Train it again, with the same options"
+    assert does(12.0).endswith("the schedule follows the clock: this gives other weights and other figures")
 
 
 def test_figures_of_an_earlier_state_are_said_to_be_so(run, study, contents):
@@ -264,9 +264,21 @@ def test_explaining_again_leaves_nothing_of_before_but_other_files(study, quick,
 
 def test_a_file_in_the_place_of_the_folder_is_named(study, quick, monkeypatch, tmp_path):
     monkeypatch.setattr("gammacaps.reporting.run.open_study", lambda *_: study)
+    monkeypatch.setattr("gammacaps.reporting.run.files_of", lambda _: pytest.fail("it worked before it looked"))
     (tmp_path / "explain").write_text("mine")
-    with pytest.raises(InputError, match=r"explain can't be made a folder \(File exists\): move what is there"):
+    with pytest.raises(InputError, match="explain is a file, where a folder is to be written: move it away"):
         explain_run(tmp_path, quick)
+
+
+def test_an_explanation_that_is_not_done_leaves_no_folder(study, quick, monkeypatch, tmp_path):
+    def stopped(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gammacaps.reporting.run.open_study", lambda *_: study)
+    monkeypatch.setattr("gammacaps.reporting.run.files_of", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        explain_run(tmp_path, quick)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_plain_network_has_a_page_without_capsules(tmp_path):
@@ -430,6 +442,19 @@ def test_the_curve_does_not_draw_the_worst_case_twice(study):
     drawn = curve(study, {"clean": clean, "attacks": pgd, "sweep": sweep})
     assert [series.points for series in drawn.series] == [((0.0, 0.9), (0.3, 0.1))]
     assert curve(study, {"clean": clean, "attacks": []}) is None
+
+
+def test_the_curve_draws_users_attacks_and_those_of_ours_that_it_always_drew(study):
+    names = ("noise", "fgsm", "pgd", "pgd-margin", "pgd-ce", "pgd-dlr", "vote", "transfer", "square", "apgd-ce")
+    names = (*names, "apgd-t", "fab-t", "auto-square", "grey", "darker")
+    rows = [
+        {"attack": name, "eps": eps, "accuracy": (place + 1) / 20, "steps": 40, "restarts": 1, "interval": [0.0, 0.9]}
+        for eps in (0.1, 0.2)
+        for place, name in enumerate(names)
+    ]
+    drawn = curve(study, {"clean": {"accuracy": 0.9, "interval": [0.8, 1.0]}, "attacks": rows})
+    assert sorted(series.name for series in drawn.series) == ["Darker", "FGSM", "PGD-40", "Random noise"]
+    assert all(len(series.points) == 3 for series in drawn.series)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A run's files are read in one place, which checks them; what a run names is imported only where it is trusted."""
 
 import json
+import shutil
 import sys
 
 import pytest
@@ -36,6 +37,17 @@ def test_a_network_that_was_only_saved_says_little(tmp_path):
     with pytest.raises(InputError, match="does not say what it was trained on"):
         run.data_name()
     assert run.data_name("mnist") == "mnist"
+
+
+@pytest.mark.parametrize(("name", "value"), [("steps", 0), ("steps", 10**7), ("restarts", 0), ("restarts", 10**7)])
+def test_an_attack_with_numbers_that_it_can_t_have_had_is_one_sentence(tmp_path, name, value):
+    run = tmp_path / "run"
+    shutil.copytree(SHIPPED / "fashion-mini", run)
+    results = json.loads((run / "results.json").read_text())
+    results["attacks"][0][name] = value
+    (run / "results.json").write_text(json.dumps(results))
+    with pytest.raises(InputError, match=f"{name} of the attack .* must be from 1 to 1,000,000, not {value}"):
+        Run(run).results()
 
 
 @pytest.mark.parametrize(

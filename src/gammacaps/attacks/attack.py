@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.models import has_capsules, has_mean_votes
+from gammacaps.options import MOST_IN_CODE, check_whole
 
 # What an attack sees of the network: its own gradients, those of its votes without routing, those of another network
 # for the same task, its scores alone, no more than which of some random draws is worst, or nothing at all.
@@ -21,6 +23,12 @@ class Victim:
     classes: int
     capsules: bool  # whether it has votes to attack, and scores that are lengths
     other: str | None = None  # the fingerprint of another network for the same task, where there is one
+    mean_votes: bool = True  # whether, having capsules, it says what it is with the mean of the votes
+
+
+def victim_of(model: Classifier, classes: int, other: str | None = None) -> Victim:
+    """What attacks must know of this very classifier."""
+    return Victim(classes, has_capsules(model), other, has_mean_votes(model))
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,11 @@ class Numbers:
     step: float | None = None
     restarts: int = 1
     loss: str | None = None
+
+    def __post_init__(self) -> None:
+        # As results.json is read again: better before an evaluation than after it.
+        check_whole("steps", self.steps, most=MOST_IN_CODE)
+        check_whole("restarts", self.restarts, most=MOST_IN_CODE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +60,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Whole:
+class PartedAttack:
     """An attack of several parts, each on what those before it left: one entry and one row for all of them."""
 
     name: str
@@ -82,11 +95,12 @@ class Attack:
     suites: tuple[str, ...] = ()
     climbs: Literal["one step", "many steps"] | None = None  # where it follows a gradient in steps of one length
     random: bool = True  # whether what it gives depends on a seed
-    part_of: Whole | None = None
+    part_of: PartedAttack | None = None
     live: Live | None = None  # where it is quick enough to be played with
     by_name: bool = True  # whether it can be asked for by its own name; else it comes with its suites alone
     least_eps: float = 0.0  # below this radius it has nothing to do
     titled_by_steps: bool = False  # as in PGD-40
+    in_curve: bool = True  # whether it is a line of the report's curve over the radius
 
     @classmethod
     def from_function(

@@ -113,8 +113,6 @@ def fast_attack(model: Any, images: Tensor, loss: str | AttackLoss, norm: str, s
     """The fast attack for these images, or None where it can't run; the reason is said once if it could be mended."""
     if not (has_kernels(model) and images.is_cuda and norm == "linf" and images.dtype == torch.float32):
         return None
-    if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):
-        return None  # the kernels would pass them by, and with them what switches capsules off
     if plain_wanted() or model.depends_on_neighbours or tuple(images.shape[1:]) != model.image_shape:
         return None
     dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from gammacaps.attacks.attack import Attack, Attempt, Live, Numbers, Sees, Victim, Whole
+from gammacaps.attacks.attack import Attack, Attempt, Live, Numbers, PartedAttack, Sees, Victim
 from gammacaps.attacks.auto import auto_attack, why_not_auto
 from gammacaps.attacks.gradient import Classifier, fgsm, pgd
 from gammacaps.attacks.noise import grey, noise
@@ -89,7 +89,7 @@ def title_of(name: str) -> str:
     return name
 
 
-def parts_of(whole: Whole) -> tuple[str, ...]:
+def parts_of(whole: PartedAttack) -> tuple[str, ...]:
     """The parts of an attack, in their order."""
     return tuple(attack.name for attack in all_attacks() if attack.part_of == whole)
 
@@ -154,8 +154,10 @@ def _short(eps: float) -> Numbers:
     return Numbers(steps=40, step=eps / 10, loss="margin")
 
 
-def _without_capsules(victim: Victim) -> str | None:
-    return None if victim.capsules else "the network has no capsules, and so no votes"
+def _without_votes(victim: Victim) -> str | None:
+    if not victim.capsules:
+        return "the network has no capsules, and so no votes"
+    return None if victim.mean_votes else "the network's class does not define mean_votes()"
 
 
 def _auto(name: str, part: str, title: str, sees: Sees, climbs: Any = None) -> Attack:
@@ -174,10 +176,11 @@ def _auto(name: str, part: str, title: str, sees: Sees, climbs: Any = None) -> A
         climbs=climbs,
         suites=("strong", "autoattack"),
         part_of=AUTOATTACK,
+        in_curve=False,
     )
 
 
-AUTOATTACK = Whole("autoattack", "AutoAttack")
+AUTOATTACK = PartedAttack("autoattack", "AutoAttack")
 _EVERYWHERE = ("paper", "standard", "strong")
 
 _OURS = (
@@ -222,6 +225,7 @@ _OURS = (
         numbers=lambda eps, chosen, victim: _long("margin", eps),
         suites=("standard", "strong"),
         climbs="many steps",
+        in_curve=False,
     ),
     Attack(
         name="pgd-ce",
@@ -231,6 +235,7 @@ _OURS = (
         numbers=lambda eps, chosen, victim: _long("ce-log" if victim.capsules else "ce", eps),
         suites=("standard", "strong"),
         climbs="many steps",
+        in_curve=False,
     ),
     Attack(
         name="pgd-dlr",
@@ -243,6 +248,7 @@ _OURS = (
         ),
         suites=("strong",),
         climbs="many steps",
+        in_curve=False,
     ),
     Attack(
         name="vote",
@@ -250,9 +256,10 @@ _OURS = (
         sees="votes",
         run=_run_vote,
         numbers=lambda eps, chosen, victim: _long("margin", eps),
-        why_not=_without_capsules,
+        why_not=_without_votes,
         suites=("standard", "strong"),
         live=Live("the vote attack", _short, place=2, passes=40, aims=True),
+        in_curve=False,
     ),
     Attack(
         name="transfer",
@@ -262,6 +269,7 @@ _OURS = (
         numbers=lambda eps, chosen, victim: _long("margin", eps),
         why_not=lambda victim: None if victim.other is not None else "there is no other network for this task",
         suites=("strong",),
+        in_curve=False,
     ),
     dataclasses.replace(
         _auto("square", "square", "Square (black box)", "scores"),
@@ -282,6 +290,7 @@ _OURS = (
         random=False,
         by_name=False,
         least_eps=0.5,
+        in_curve=False,
     ),
     Attack(
         name="sweep",  # of the curve over the radius

@@ -29,7 +29,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LayerVerdict:
     """The same capsules under attack (Definitions 3.2 to 3.4)."""
 
     gamma: Tensor  # I: of the feature that has rho
@@ -48,7 +48,7 @@ def view(lengths: Float[Tensor, "M I"], labels: Int[Tensor, "M"], classes: int, 
     return View(tau, labels, active, rho, sets, chance, rho > chance + 1e-9)
 
 
-def judge(seen: View, shortest: Float[Tensor, "M I"], longest: Float[Tensor, "M I"]) -> Verdict:
+def judge(seen: View, shortest: Float[Tensor, "M I"], longest: Float[Tensor, "M I"]) -> LayerVerdict:
     """Verdicts from the shortest and the longest that the attack made each capsule in each image."""
     surely, possibly = shortest > seen.tau, longest > seen.tau
     values = worst_case(surely, possibly, seen.labels, seen.sets)
@@ -60,15 +60,15 @@ def judge(seen: View, shortest: Float[Tensor, "M I"], longest: Float[Tensor, "M 
         for alive, useful, worst in zip(lives.tolist(), seen.useful.tolist(), gamma.tolist(), strict=True)
     ]
     interval = mean_interval(values, seen.labels)
-    return Verdict(gamma, interval, best, best_sets, kinds, seen.useful & (best > 1e-9))
+    return LayerVerdict(gamma, interval, best, best_sets, kinds, seen.useful & (best > 1e-9))
 
 
-def counts(verdict: Verdict) -> dict[str, int]:
+def counts(verdict: LayerVerdict) -> dict[str, int]:
     """How many capsules there are of each kind, and how many are gamma-capsules at least for some class set."""
     return {kind: verdict.kinds.count(kind) for kind in KINDS} | {SOME_SET: int(verdict.some_set.sum())}
 
 
-def row(seen: View, verdicts: list[Verdict], i: int) -> dict[str, Any]:
+def row(seen: View, verdicts: list[LayerVerdict], i: int) -> dict[str, Any]:
     """The figures of one capsule, its kind by the last verdict; those under attack are None where it is not useful."""
     last, active = verdicts[-1], seen.active[:, i]
     clean = worst_case(seen.active[:, i : i + 1], seen.active[:, i : i + 1], seen.labels, seen.sets[i : i + 1])

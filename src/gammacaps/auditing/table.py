@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS, NON_ROBUST, NOT_USEFUL, SOME_SET
+from gammacaps.evaluation.interval import two_places
 
 NOTE = (
     "Note: gamma is an upper bound, for a stronger attack might find worse changes: 'non-robust' is shown by changes\n"
@@ -41,7 +42,7 @@ def table(results: dict[str, Any]) -> str:
     lines += ["", f"{'parents':<24}{'T':>7}{'single parent':>15}{'margin':>8}"]
     for row in results["tree"]:
         name = f"  {row['from']} to {row['to']}"
-        lines.append(f"{name:<24}{row['T']:>7.3f}{_percent(row['single_parent']):>15}{_number(row['margin']):>8}")
+        lines.append(f"{name:<24}{row['T']:>7.3f}{_percent(row['single_parent']):>15}{two_places(row['margin']):>8}")
     return "\n".join([*lines, "", NOTE])
 
 
@@ -97,7 +98,7 @@ def _capsule(row: dict[str, Any], classes: list[str], radii: int) -> str:
         return line + " " * (31 + 12 * radii) + f"   {DEAD}"
     low, high = row["rho_interval"]
     line += f"{row['rho']:>7.2f}   {f'{low:.2f} to {high:.2f}':<15}{row['chance']:>6.2f}"
-    line += "".join(f"{_number(value):>12}" for value in row["gamma"] or [None] * radii) + f"   {row['kind']}"
+    line += "".join(f"{two_places(value):>12}" for value in row["gamma"] or [None] * radii) + f"   {row['kind']}"
     if row["gamma"] is None:
         return line
     line += f": {', '.join(classes[n] for n in row['classes'])}"
@@ -130,15 +131,11 @@ def _compared(results: dict[str, Any], wide: int) -> list[str]:
         values = [row["gamma"][place - 1] if place else row["rho"] for row in useful]
         line = f"{about if place == 0 else '':<{wide + 23}}{eps:>6g}{active(total):>8}{len(useful):>8}"
         line += f"{sum(f[GAMMA] for f in counted):>16}{sum(f[SOME_SET] for f in counted):>10}"
-        lines.append(line + f"{_number(sum(values) / len(values) if values else None):>12}")
+        lines.append(line + f"{two_places(sum(values) / len(values) if values else None):>12}")
     T = sum(row["T"] for row in results["tree"]) / len(results["tree"])
     lines[-1] += f"{sum(bool(row['gamma_capsule_at']) for row in rows):>10}{T:>7.3f}"
     lines[-1] += f"{_percent(single_parent(results)):>15}"
     return lines
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
 
 
 def _percent(share: float | None) -> str:

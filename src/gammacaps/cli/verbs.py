@@ -82,18 +82,18 @@ def audit(options: AuditOptions) -> None:
 
 
 def explain(options: ExplainOptions) -> None:
-    from gammacaps.reporting.run import explain_run
+    from gammacaps.reporting.run import FOLDER, explain_run
     from gammacaps.runs.folders import run_folders
 
-    (run,) = run_folders((options.run,), folder="explain")
+    (run,) = run_folders((options.run,), folder=FOLDER)
     show(f"Pictures and figures: {explain_run(run, options.report)}")
 
 
 def report(options: ReportOptions) -> None:
-    from gammacaps.reporting.run import report_run
+    from gammacaps.reporting.run import PAGE, report_run
     from gammacaps.runs.folders import run_folders
 
-    (run,) = run_folders((options.run,), ("report.html",))
+    (run,) = run_folders((options.run,), (PAGE,))
     show(f"Open in a browser: {report_run(run, options.report)}")
 
 

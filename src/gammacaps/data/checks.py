@@ -128,3 +128,8 @@ def _raise_first_offence(images: Tensor, where: str) -> None:
         f"{where}: image {index} is {value.item():g} at channel {channel}, row {row}, column {column}, "
         f"but pixels must be finite and within [0, 1]; {remedy}."
     )
+
+
+def width_by_height(size: Sequence[int]) -> str:
+    """An image's size in words, as in 28 x 32."""
+    return f"{size[0]} x {size[1]}"

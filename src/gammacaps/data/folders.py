@@ -13,7 +13,7 @@ from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from gammacaps.data.checks import check_class_names, check_memory
+from gammacaps.data.checks import check_class_names, check_memory, width_by_height
 from gammacaps.data.dataset import DataSet
 from gammacaps.data.pixels import to_unit
 from gammacaps.data.split import held_out, rank_in_class
@@ -157,8 +157,8 @@ def _survey(paths: list[Path], size: tuple[int, int] | None) -> bool:
             first_size = first_size or image.size
             if size is None and image.size != first_size:
                 raise InputError(
-                    f"{path} is {_by(image.size)} pixels (width x height), but {paths[0]} is "
-                    f"{_by(first_size)}: give a size, to which all are resized."
+                    f"{path} is {width_by_height(image.size)} pixels (width x height), but {paths[0]} is "
+                    f"{width_by_height(first_size)}: give a size, to which all are resized."
                 )
     return grey
 
@@ -213,7 +213,3 @@ def _formats() -> tuple[str, ...]:
 def _broken(path: Path, error: Exception) -> InputError:
     cause = "its content is of no known image format" if isinstance(error, UnidentifiedImageError) else error
     return InputError(f"The image {path} can't be read ({cause}): mend it or remove it.")
-
-
-def _by(size: tuple[int, int]) -> str:
-    return f"{size[0]} x {size[1]}"

@@ -48,16 +48,6 @@ def read_norb_split(images: Content, labels: Content) -> tuple[np.ndarray, np.nd
     return pixels, numbers
 
 
-def read_idx(path: str | Path) -> np.ndarray:
-    """The array in an IDX file."""
-    return parse_idx(read_content(path), path)
-
-
-def read_norb(path: str | Path) -> np.ndarray:
-    """The array in a file of smallNORB's binary-matrix format."""
-    return parse_norb(read_content(path), path)
-
-
 def parse_idx(content: bytearray, path: str | Path) -> np.ndarray:
     """Two zero bytes, type, number of dimensions, then big-endian sizes and values."""
     zeros, kind, dimensions = _unpack(">HBB", content, 0, path)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gammacaps.data.checks import Size, check_size
+from gammacaps.data.checks import Size, check_size, width_by_height
 from gammacaps.data.folders import Listing, decode, image_endings, is_grey, list_folder, opened, visible
 from gammacaps.data.loading import SPLITS, find, load_set
 from gammacaps.data.npy_folder import is_stored
@@ -128,14 +128,15 @@ def _sizes(images: list[InspectedImage], size: Size) -> Iterator[str]:
     if len(sizes) > 1:
         odd = next(each for each in images if each.size == sizes[-1][0])
         yield (
-            f"The images are of {len(sizes)} sizes: most are {_by(sizes[0][0])}, but {odd.where} is {_by(odd.size)}; "
-            "give --size, to which all are resized."
+            f"The images are of {len(sizes)} sizes: most are {width_by_height(sizes[0][0])}, but {odd.where} is "
+            f"{width_by_height(odd.size)}; give --size, to which all are resized."
         )
     small = [each for each in images if min(each.size) < SMALLEST]
     if small:
         yield (
             f"{_many(len(small), 'image')} too small for a network, whose smallest takes {SMALLEST} x {SMALLEST}: "
-            f"{_some([f'{each.where} ({_by(each.size)})' for each in small])}; leave them out, or give --size."
+            f"{_some([f'{each.where} ({width_by_height(each.size)})' for each in small])}; leave them out, or give "
+            "--size."
         )
 
 
@@ -192,7 +193,7 @@ def _changes_on_reading(images: list[InspectedImage], size: Size) -> Iterator[st
         yield f"{_many(len(small), 'image')} smaller than --size {size} and will be enlarged: {_some(small)}."
     stretched = [e for e in images if not 0.8 < e.size[0] * shape[0] / (e.size[1] * shape[1]) < 1.25]
     if stretched:
-        what = f"{_many(len(stretched), 'image')} of another shape than {_by(shape[::-1])}"
+        what = f"{_many(len(stretched), 'image')} of another shape than {width_by_height(shape[::-1])}"
         yield f"{what} and will be stretched: {_some(stretched)}."
 
 
@@ -202,10 +203,6 @@ def _many(count: int, what: str) -> str:
 
 def _some(things: list[InspectedImage] | list[Path] | list[str]) -> str:
     """The first five by name."""
-    named = [f"{e.where} ({_by(e.size)})" if isinstance(e, InspectedImage) else str(e) for e in things[:5]]
+    named = [f"{e.where} ({width_by_height(e.size)})" if isinstance(e, InspectedImage) else str(e) for e in things[:5]]
     more = f" and {len(things) - 5:,} more" if len(things) > 5 else ""
     return ", ".join(named) + more
-
-
-def _by(size: tuple[int, ...]) -> str:
-    return f"{size[0]} x {size[1]}"

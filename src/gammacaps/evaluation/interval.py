@@ -1,4 +1,4 @@
-"""A share of right answers, with its 95% interval."""
+"""A share of right answers, with its 95% interval, and how figures are written."""
 
 import math
 from typing import Any
@@ -27,3 +27,8 @@ def with_interval(row: dict[str, Any]) -> str:
     """An accuracy in percent with its interval, as in 95.6 (95.2 to 96.0)."""
     low, high = row["interval"]
     return f"{100 * row['accuracy']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def two_places(value: float | None) -> str:
+    """A score such as T, with two decimal places; a dash where there is none."""
+    return "-" if value is None else f"{value:.2f}"

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gammacaps.attacks.attack import Victim
+from gammacaps.attacks.attack import victim_of
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import StoredImages
 from gammacaps.distributed.processes import ALONE, Processes
@@ -19,7 +19,6 @@ from gammacaps.evaluation.interval import share
 from gammacaps.evaluation.measure import AttackJob, measure, rows, worst
 from gammacaps.evaluation.prediction_store import PredictionStore
 from gammacaps.evaluation.specs import Spec, specs_for, sweep_specs
-from gammacaps.models import has_capsules
 from gammacaps.progress import OnProgress
 
 PAPER_EPS = (0.1, 0.3, 0.5)
@@ -59,7 +58,7 @@ def robustness(
     job = AttackJob(
         model, images, labels, places, correct, config.batch, store or PredictionStore(), other, deadline, processes
     )
-    victim = Victim(scores.shape[1], has_capsules(model), None if other is None else identity(other))
+    victim = victim_of(model, scores.shape[1], None if other is None else identity(other))
     specs: list[Spec] = []
     skipped: list[str] = []
     for eps in dict.fromkeys(PAPER_EPS if config.eps is None else config.eps):

@@ -11,10 +11,15 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.attack import Attack, Attempt, Numbers, Victim
+from gammacaps.attacks.checks import FURTHEST
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.attacks.losses import LOSSES
 from gammacaps.attacks.table import attack_named, attacks_for
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.options import MOST_STEPS
+
+MOST_PICTURED = 10 * MOST_STEPS  # steps in all, over the restarts
 
 
 @dataclass(frozen=True)
@@ -97,15 +102,17 @@ def attacked_images(
     other: Classifier | None,
     seed: int,
     *,
+    targets: Tensor | None = None,
     to_the_end: bool = False,
 ) -> Tensor:
     """The images that an attack gives; `other` is the network that "transfer" attacks in place of the real one.
 
     The random starts are by `seed`. An image is left alone once it is broken, and one that an attack on another
-    network does not break stays as it was; with `to_the_end`, for pictures, each goes all of its way.
+    network does not break stays as it was; with `to_the_end`, for pictures, each goes all of its way. Attacks that aim
+    take `targets` (B,), the classes to be taken for.
     """
     generator = torch.Generator(images.device).manual_seed(seed)
-    attempt = Attempt(spec.eps, spec.numbers, generator, spec.seed, other, to_the_end=to_the_end)
+    attempt = Attempt(spec.eps, spec.numbers, generator, spec.seed, other, targets, to_the_end)
     attacked = attack_named(spec.attack).run(model, images, labels, attempt)
     if not isinstance(attacked, Tensor) or attacked.shape != images.shape:
         given = tuple(attacked.shape) if isinstance(attacked, Tensor) else type(attacked).__name__
@@ -121,10 +128,23 @@ def pictured_attack(
     """The images under the paper's PGD for a picture, each moved all of its way.
 
     With the numbers of the row of results.json at this radius, so that picture and figure are of one attack; where
-    `rows` have none, with those of the explorer.
+    `rows` have none that can be run, or one that would seem endless, with those of the explorer.
     """
-    live = attack_named("pgd").live
-    assert live is not None
     measured = [Spec.from_row(row) for row in rows if row["attack"] == "pgd" and row["eps"] == eps]
-    spec = measured[0] if measured else Spec("pgd", eps, **dataclasses.asdict(live.numbers(eps)))
+    spec = measured[0] if measured and _can_be_pictured(measured[0]) else live_spec("pgd", eps)
     return attacked_images(spec, model, images, labels, None, seed, to_the_end=True)
+
+
+def live_spec(name: str, eps: float) -> Spec:
+    """An attack with the numbers that it is played with on a page."""
+    live = attack_named(name).live
+    if live is None:
+        raise InputError(f"The attack {name} is none to play with: give it `live` in the table of attacks.")
+    return Spec(name, eps, **dataclasses.asdict(live.numbers(eps)))
+
+
+def _can_be_pictured(spec: Spec) -> bool:
+    """Whether a row of PGD says all of its numbers, and no more steps than one waits for."""
+    if spec.steps is None or spec.step is None or spec.loss not in LOSSES:
+        return False
+    return 0 <= spec.step <= FURTHEST and spec.steps * spec.restarts <= MOST_PICTURED

@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gammacaps.attacks.attack import Live, Victim
+from gammacaps.attacks.attack import Live, victim_of
 from gammacaps.attacks.table import all_attacks, attack_named
 from gammacaps.errors import InputError, check_choice
 from gammacaps.explorer.networks import TAU, Network
+from gammacaps.models import has_capsules
 
 MOST_OFF = 64  # capsules switched off at once
 LEAST_EPS = 1e-6  # of an attack: less is lost in the rounding of a pixel
@@ -86,7 +87,10 @@ def live_attacks() -> dict[str, Live]:
 
 def why_not(attack: str, network: Network) -> str | None:
     """Why an attack can't run on a network, or None where it can."""
-    return attack_named(attack).why_not(Victim(network.model.classes, capsules=network.trees))
+    chosen, model = attack_named(attack), network.model
+    if chosen.sees == "votes" and has_capsules(model) and not network.trees:
+        return "what its capsules say of an image depends on the images beside it"
+    return chosen.why_not(victim_of(model, model.classes))
 
 
 def read_activate(body: Any, networks: Sequence[Network]) -> ActivateQuestion:

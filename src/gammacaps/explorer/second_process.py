@@ -17,10 +17,10 @@ from collections.abc import Sequence
 import torch
 
 from gammacaps.explorer.jobs.queue import answer_each
-from gammacaps.explorer.memory import give_back
 from gammacaps.explorer.networks import Network
 from gammacaps.explorer.questions import ParseQuestion
 from gammacaps.explorer.server import parse_calls
+from gammacaps.memory import give_back
 
 shown: Sequence[Network] = ()  # in the second process
 

@@ -140,5 +140,11 @@ class GammaCapsNet(RoutedNetwork):
 
 
 def has_kernels(model: object) -> TypeGuard[GammaCapsNet]:
-    """Whether a `FrozenNetwork` can be made of it: a convolution is the only encoder with kernels of its own."""
-    return isinstance(model, GammaCapsNet) and model.config.encoder == "convolution"
+    """Whether a `FrozenNetwork` can be made of it, which gives what the network itself does.
+
+    A convolution is the only encoder with kernels of its own, and kernels would pass hooks by: with them what switches
+    capsules off.
+    """
+    if not isinstance(model, GammaCapsNet) or model.config.encoder != "convolution":
+        return False
+    return not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())

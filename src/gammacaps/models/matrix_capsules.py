@@ -57,6 +57,10 @@ class MatrixCapsNet(RoutedNetwork):
         self._grids = (primary_grid, below.grid, above.grid, top.grid)
 
     @property
+    def routing_title(self) -> str:
+        return "expectation maximisation"
+
+    @property
     def grids(self) -> tuple[tuple[int, int], ...]:
         return self._grids
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from gammacaps.errors import InputError
 from gammacaps.models.parse import Parse
+from gammacaps.ops import rule_named, rule_names
 
 
 class Model(nn.Module):
@@ -31,6 +32,13 @@ class Model(nn.Module):
     neighbours_option: tuple[str, str] | None = None  # the option that makes it so, and the one that would not
     reconstructs: bool = False  # whether it has a decoder
     no_decoder: str = ""  # what to say where there is none, if it could have one
+
+    @property
+    def routing_title(self) -> str | None:
+        """Its routing in words, by the table of rules; None where it does not route."""
+        if self.routing is None:
+            return None
+        return rule_named(self.routing).title if self.routing in rule_names() else "a rule of its own"
 
     def encode(self, images: Tensor) -> Any:
         """Its first part, that training may compute twice to keep less in memory."""
@@ -103,6 +111,11 @@ class CapsuleModel(Model):
 def has_capsules(model: object) -> TypeGuard[CapsuleModel]:
     """Whether it has votes, poses and a Parse."""
     return isinstance(model, CapsuleModel)
+
+
+def has_mean_votes(model: object) -> TypeGuard[CapsuleModel]:
+    """Whether it says what it is with equal couplings, as the vote attack asks."""
+    return has_capsules(model) and type(model).mean_votes is not CapsuleModel.mean_votes
 
 
 def shows_capsules(model: object) -> TypeGuard[CapsuleModel]:

@@ -1,9 +1,6 @@
 """The plain data that sections are made of: facts, pictures, curves, tables. Free of torch."""
 
 from dataclasses import dataclass
-from typing import Literal
-
-Verdict = Literal["pass", "warn", "fail", "skip"]  # skip: there was nothing to judge
 
 
 @dataclass(frozen=True)

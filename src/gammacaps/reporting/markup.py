@@ -3,10 +3,11 @@
 import base64
 from html import escape
 
+from gammacaps.names import VerdictWord
 from gammacaps.reporting.chart import chart, mark, number
-from gammacaps.reporting.content import Curve, Fact, Figure, Picture, Table, Verdict
+from gammacaps.reporting.content import Curve, Fact, Figure, Picture, Table
 
-VERDICTS: dict[Verdict, tuple[str, str]] = {  # a shape and a word each, so that colour is never needed
+VERDICTS: dict[VerdictWord, tuple[str, str]] = {  # a shape and a word each, so that colour is never needed
     "pass": ("M3.5 8.5l3 3l6 -7", "Pass"),
     "warn": ("M8 3.2v6M8 12v.6", "Warning"),
     "fail": ("M4 4l8 8M12 4l-8 8", "Fail"),
@@ -73,7 +74,7 @@ def facts(shown: tuple[Fact, ...]) -> str:
     return f'<dl class="facts">{items}</dl>'
 
 
-def badge(verdict: Verdict, word: str | None = None) -> str:
+def badge(verdict: VerdictWord, word: str | None = None) -> str:
     """A verdict's sign, with its usual word or another."""
     shape, usual = VERDICTS[verdict]
     sign = f'<svg viewBox="0 0 16 16" aria-hidden="true"><path d="{shape}"/></svg>'

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gammacaps.errors import InputError
-from gammacaps.files import write_json, write_whole
+from gammacaps.files import check_can_write, write_json, write_whole
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.explanation import NAMES, files_of
 from gammacaps.reporting.page import compose, render
@@ -24,13 +24,13 @@ def explain_run(run: Path, config: ReportConfig) -> Path:
 
     Those of an earlier explanation go; other files that lie there stay.
     """
-    study = open_study(run, config)
+    check_can_write(run, inner=FOLDER)
+    files = files_of(open_study(run, config))
     folder = run / FOLDER
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} can't be made a folder ({error.strerror}): move what is there.") from None
-    files = files_of(study)
     for name, content in files.items():
         if isinstance(content, bytes):
             write_whole(folder / name, content)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gammacaps.names import VerdictWord
+from gammacaps.options import MOST_IN_CODE
 from gammacaps.runs.typed_json import Misfit
 
 FORMAT = 2
@@ -48,6 +50,12 @@ class AttackRow(Share):
     seconds: float
     complete: bool
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in (("steps", self.steps), ("restarts", self.restarts)):
+            if value is not None and not 1 <= value <= MOST_IN_CODE:
+                raise Misfit(f"{name} of the attack {self.attack:.40} must be from 1 to {MOST_IN_CODE:,}, not {value}")
+
 
 @dataclass(frozen=True)
 class Won:
@@ -71,7 +79,7 @@ class CheckRow:
     """One check of whether the figures can be believed."""
 
     check: str
-    verdict: Literal["pass", "warn", "fail", "skip"]
+    verdict: VerdictWord
     number: float | None
     meaning: str
 
@@ -114,7 +122,7 @@ class Figures:
     attacks: tuple[AttackRow, ...]
     complete: bool
     checks: tuple[CheckRow, ...] = ()
-    verdict: Literal["pass", "warn", "fail", "skip"] | None = None
+    verdict: VerdictWord | None = None
     T: TScores | None
     D: DScoresByClass | None
     confusion: tuple[tuple[int, ...], ...]

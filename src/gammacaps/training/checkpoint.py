@@ -105,7 +105,7 @@ def step_of(folder: Path) -> int:
 
 
 @dataclass(frozen=True)
-class Header:
+class CheckpointHeader:
     """What stands in the file's header beside the tensors."""
 
     step: int
@@ -117,10 +117,10 @@ class Header:
             raise Misfit(f"it stands at step {self.step} after {self.seconds} seconds")
 
 
-def _state(file: Any) -> Header:
+def _state(file: Any) -> CheckpointHeader:
     """A ValueError where there is none."""
     try:
-        return read_as(Header, json.loads((file.metadata() or {}).get("state", "")))
+        return read_as(CheckpointHeader, json.loads((file.metadata() or {}).get("state", "")))
     except RecursionError:
         raise ValueError("its header is no table") from None
 

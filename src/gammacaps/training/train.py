@@ -34,7 +34,7 @@ from gammacaps.training.schedule import Length
 from gammacaps.training.sharing import Sharing, parts_of
 from gammacaps.training.signals import StopRequests, noted_signals
 from gammacaps.training.step import Objective
-from gammacaps.training.watch import Checkpoints, Log, RefuseNaN, Shown, StopWhenAsked, Watcher
+from gammacaps.training.watch import Checkpoints, Log, RefuseNaN, StopWhenAsked, TrainingDisplay, Watcher
 
 
 class Finished(InputError):
@@ -201,7 +201,7 @@ def _watchers(
     return [
         RefuseNaN(held.path),
         Log(held),
-        *([Shown(length, learner, requests, as_json=as_json)] if first else []),
+        *([TrainingDisplay(length, learner, requests, as_json=as_json)] if first else []),
         Checkpoints(held),
         *([Board(held.path)] if first and config.tensorboard else []),
         StopWhenAsked(held.path, requests),

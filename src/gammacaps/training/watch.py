@@ -127,7 +127,7 @@ def save(folder: Path, learner: Learner) -> None:
     write_weights(folder, learner.weights())
 
 
-class Shown(Watcher):
+class TrainingDisplay(Watcher):
     """What a person sees, or with `as_json` a program: metrics on standard error, or as JSON lines on standard output.
 
     Where it can't be written, as its reader has gone or a disk is full, training is asked to stop, as by Ctrl-C.

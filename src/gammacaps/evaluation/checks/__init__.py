@@ -6,14 +6,15 @@ from torch import Tensor
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import StoredImages
 from gammacaps.evaluation.checks.compare import compare
-from gammacaps.evaluation.checks.finding import Finding, Verdict
+from gammacaps.evaluation.checks.finding import Finding
 from gammacaps.evaluation.checks.planted import planted
 from gammacaps.evaluation.checks.probe import bound, gradients, learned, longer, neighbours, repeats
 from gammacaps.evaluation.class_turns import drawn_in_turns
 from gammacaps.evaluation.measure import Measured
+from gammacaps.names import VerdictWord
 from gammacaps.progress import OnProgress
 
-__all__ = ["Finding", "Verdict", "all_checks", "probed_radius", "verdict"]
+__all__ = ["Finding", "all_checks", "probed_radius", "verdict"]
 
 # Images that a probe looks at, so that the checks take a small part of an evaluation's time.
 PROBED = 100
@@ -71,7 +72,7 @@ def _stood(correct: Tensor, outcomes: list[Measured], eps: float) -> tuple[Tenso
     return correct & ~torch.stack([m.broken for m in here]).any(0) & done, done
 
 
-def verdict(checks: list[Finding]) -> Verdict:
+def verdict(checks: list[Finding]) -> VerdictWord:
     """The worst of them."""
     verdicts = {check.verdict for check in checks}
     return "fail" if "fail" in verdicts else "warn" if "warn" in verdicts else "pass"

@@ -1,9 +1,8 @@
 """What a check of robustness figures finds: a verdict, the number behind it, what it means."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-Verdict = Literal["pass", "warn", "fail", "skip"]
+from gammacaps.names import VerdictWord
 
 
 @dataclass(frozen=True)
@@ -11,17 +10,17 @@ class Finding:
     """Of the check of that name, in results.json as it is here."""
 
     check: str
-    verdict: Verdict
+    verdict: VerdictWord
     number: float | None
     meaning: str
 
 
-def graded(number: float, warn: float, fail: float) -> Verdict:
+def graded(number: float, warn: float, fail: float) -> VerdictWord:
     """A number that shall be small: "warn" and "fail" above these."""
     return "pass" if number <= warn else "warn" if number <= fail else "fail"
 
 
-def missed(count: int, images: int) -> Verdict:
+def missed(count: int, images: int) -> VerdictWord:
     """Of images that an attack missed: one image, or one in a hundred, is chance; one in twenty is not."""
     return graded(count, max(1, images / 100), max(1, images / 20))
 

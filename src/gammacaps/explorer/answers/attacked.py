@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gammacaps.attacks.attack import Attempt
-from gammacaps.attacks.table import attack_named
+from gammacaps.evaluation.specs import attacked_images, live_spec
 from gammacaps.explain.difference import Difference, difference
 from gammacaps.explain.draw.figure import count_changes
 from gammacaps.explain.parsing import routing_trees
@@ -49,11 +48,11 @@ def attack(asked: questions.AttackQuestion, network: Network, tick: Tick) -> dic
         answer["drawings"] = draw_trees(trees, show_all=asked.all)
         answer["clean"]["tree"], answer["attacked"]["tree"] = (each[-1].to_json() for each in trees)
         answer["changed"] = change.to_json()
-        answer["words"] = tell_difference(trees[0][-1], change)
+        answer["words"] = what_changed(trees[0][-1], change)
     return answer
 
 
-def tell_difference(clean: Tree, change: Difference) -> str:
+def what_changed(clean: Tree, change: Difference) -> str:
     """What changed, in a line: the class first, then the layers in which anything did."""
     before, after = (clean.class_names[c] for c in change.predicted)
     said = [f"Taken for {before} → {after}." if before != after else f"Taken for {before} in both."]
@@ -70,10 +69,8 @@ def attacked_image(
 ) -> Float[Tensor, "C H W"]:
     images, labels = image.unsqueeze(0), torch.tensor([label], device=image.device)
     targets = None if asked.target is None else torch.tensor([asked.target], device=image.device)
-    generator = torch.Generator(image.device).manual_seed(SEED)
     if asked.eps == 0:
         return image
-    live = questions.live_attacks()[asked.attack]
-    attempt = Attempt(asked.eps, live.numbers(asked.eps), generator, targets=targets, to_the_end=True)
-    run = attack_named(asked.attack).run
-    return run(counted(model, tick, live.passes), images, labels, attempt)[0].detach()
+    spec = live_spec(asked.attack, asked.eps)
+    watched = counted(model, tick, questions.live_attacks()[asked.attack].passes)
+    return attacked_images(spec, watched, images, labels, None, SEED, targets=targets, to_the_end=True)[0]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from gammacaps.explorer.jobs.job import Call, Calls, Job, Stopped
 from gammacaps.explorer.jobs.kept import KeptAnswers, pack
 from gammacaps.explorer.jobs.queue import Helps, Queue, serve
-from gammacaps.explorer.memory import give_back
+from gammacaps.memory import give_back
 
 Lane = Literal["quick", "slow"]
 

@@ -26,10 +26,6 @@ def percent(row: dict[str, Any] | None) -> str:
     return with_interval(row)
 
 
-def score(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
 def heading(record: Record) -> tuple[str, str, str, str]:
     """What names a run in a table: data, network, length, seed."""
     figures = record.figures

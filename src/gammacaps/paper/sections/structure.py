@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from gammacaps.evaluation.interval import two_places
 from gammacaps.paper.expected import expected
 from gammacaps.paper.plan import PARTS
 from gammacaps.paper.readings import Records, numbers
 from gammacaps.paper.record import Record
-from gammacaps.paper.sections.cells import heading, missing, percent, score, table
+from gammacaps.paper.sections.cells import heading, missing, percent, table
 
 HEADER = ["data", "routing", "steps", "seed"] + [
     f"{name}: {whose}" for name in ("T [0]", "D [0]", "T", "D", "accuracy") for whose in ("paper", "ours")
@@ -27,6 +28,6 @@ def section(measured: Records, folder: Path) -> str:
 def _row(record: Record) -> list[str]:
     paper = expected()["structure"][record.figures["data"]][record.figures["rule"]]
     ours = numbers(record)
-    cells = [cell for name in ("T0", "D0", "T", "D") for cell in (score(paper[name]), score(ours[name]))]
+    cells = [cell for name in ("T0", "D0", "T", "D") for cell in (two_places(paper[name]), two_places(ours[name]))]
     clean = percent(record.figures["results"]["clean"])
     return [*heading(record), *cells, f"{paper['accuracy']:.2f}", clean]

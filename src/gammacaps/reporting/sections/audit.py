@@ -5,8 +5,9 @@ from html import escape
 from typing import Any
 
 from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
+from gammacaps.names import VerdictWord
 from gammacaps.reporting.accuracies import earlier
-from gammacaps.reporting.content import Curve, Series, Table, Verdict
+from gammacaps.reporting.content import Curve, Series, Table
 from gammacaps.reporting.markup import badge, notes, paragraphs, table
 from gammacaps.reporting.markup import curve as curve_figure
 from gammacaps.reporting.section import Section
@@ -14,14 +15,14 @@ from gammacaps.reporting.study import Study
 
 SHARE = "share of the capsules"
 NEARLY_ALL = 0.99  # of the active capsules with a single parent, which is what the definition asks of all
-ANSWERS: dict[Verdict, str] = {"pass": "Yes", "warn": "In part", "fail": "No", "skip": "Unknown"}
+ANSWERS: dict[VerdictWord, str] = {"pass": "Yes", "warn": "In part", "fail": "No", "skip": "Unknown"}
 
 
 @dataclass(frozen=True)
 class ShownAudit:
     """Whether the network is what the paper defines: one verdict and sentence, what it rests on, and curves."""
 
-    verdict: Verdict
+    verdict: VerdictWord
     sentence: str
     tau: float  # a capsule counts as active when it is longer
     tables: tuple[Table, ...] = ()
@@ -64,7 +65,7 @@ def shown_audit(audit: dict[str, Any], first: tuple[str, ...] = ()) -> ShownAudi
     return ShownAudit(answer(audit), audit["verdict"], audit["tau"], tuple(tables), curves, remarks)
 
 
-def answer(audit: dict[str, Any]) -> Verdict:
+def answer(audit: dict[str, Any]) -> VerdictWord:
     """Yes, if every active capsule is a gamma-capsule with a single parent; no, if not even half are gamma-capsules.
 
     Where some were not audited, it is yes in part at most.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from gammacaps.reporting.content import Verdict
+from gammacaps.names import VerdictWord
 from gammacaps.reporting.markup import badge, paragraphs
 from gammacaps.reporting.section import Section
 from gammacaps.reporting.study import Study
@@ -31,7 +31,7 @@ class ShownCheck:
     """One test of the figures themselves: its verdict, the number it rests on, and one sentence."""
 
     name: str
-    verdict: Verdict
+    verdict: VerdictWord
     number: str
     meaning: str
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from gammacaps.ops import rule_named, rule_names
 from gammacaps.reporting.content import Fact
 from gammacaps.reporting.markup import facts as facts_list
 from gammacaps.reporting.markup import paragraphs
@@ -63,9 +62,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
         above = f"{study.totals['class']} of classes"
         shown.append(Fact("Capsules", f"{hidden} hidden, {above}" if hidden else above))
     if model.routing is not None:
-        titles = {"em": "expectation maximisation", **{name: rule_named(name).title for name in rule_names()}}
-        in_words = titles.get(model.routing, "a rule of its own")
-        shown.append(Fact("Routing", model.routing.upper(), f"{in_words}, {model.iterations} iterations"))
+        shown.append(Fact("Routing", model.routing.upper(), f"{model.routing_title}, {model.iterations} iterations"))
     shown.append(Fact("Data", study.test.name, f"{len(study.test.labels):,} test images"))
     count = study.about.data.train_images
     if count:
