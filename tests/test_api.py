@@ -1,8 +1,10 @@
 """The verbs as functions, where they differ from what they call."""
 
 import contextlib
+import inspect
 
 import pytest
+import torch
 
 import gammacaps
 from gammacaps.distributed.processes import Processes
@@ -44,3 +46,45 @@ def test_an_audit_is_not_begun_where_a_file_of_it_can_t_be_written(file, tmp_pat
         monkeypatch.setattr(module, begun)
     with pytest.raises(InputError, match=file):
         gammacaps.audit(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "options", "words"),
+    [
+        ("evaluate", 3, {}, "A run is named by its path, not by a int"),
+        ("audit", None, {}, "A run is named by its path, not by a NoneType"),
+        ("report", [], {}, "A run is named by its path, not by a list"),
+        ("train", "fashion-mini", {"out": 3}, "A run's folder is named by its path, not by a int"),
+        ("train", 3, {}, "data must be"),
+        ("train", "fashion-mini", {"robust": "no"}, "robust must be true or false"),
+        ("train", "fashion-mini", {"model": {"hidden": [3]}}, "model"),
+        ("evaluate", "fashion-mini", {"checks": 1}, "checks must be true or false"),
+    ],
+)
+def test_what_verbs_can_t_use_is_one_sentence(verb, given, options, words):
+    with pytest.raises(InputError, match=words):
+        inspect.unwrap(getattr(gammacaps, verb))(given, **options)  # past the types that tests check
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"limit": 5}, "robustness takes no limit"),
+        ({"data": "mnist"}, "robustness takes no data"),
+        ({"labels": torch.zeros(3, dtype=torch.int64)}, "labels"),
+        ({"images": torch.zeros(0, 1, 28, 28), "labels": torch.zeros(0, dtype=torch.int64)}, "image"),
+        ({"images": "pictures"}, "mages"),
+        ({"model": "fashion-mini"}, "A classifier is a network or a function of images, not a str"),
+    ],
+)
+def test_what_robustness_can_t_use_is_one_sentence(change, words):
+    images, labels = gammacaps.load_data("fashion-mini")
+    given = {"model": lambda x: x.flatten(1)[:, :10], "images": images[:5], "labels": labels[:5], **change}
+    with pytest.raises(InputError, match=words):
+        inspect.unwrap(gammacaps.robustness)(given.pop("model"), given.pop("images"), given.pop("labels"), **given)
+
+
+def test_robustness_is_at_one_radius_unless_told():
+    images, labels = gammacaps.load_data("fashion-mini")
+    figures = gammacaps.robustness(gammacaps.load("fashion-mini"), images[:5], labels[:5], attacks="fgsm", checks=False)
+    assert [row["eps"] for row in figures["attacks"]] == [0.1]

@@ -1,17 +1,21 @@
 """An attack of the user's own, in a module of theirs: evaluated, reported and on the explorer's menu."""
 
+import importlib
 import json
+import linecache
 import sys
 
 import pytest
 import torch
 
 import gammacaps
-from gammacaps.attacks import table
+from gammacaps.attacks import Attack, add_attack, table
 from gammacaps.cli import main
 from gammacaps.data import load_set
+from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.robustness import robustness
+from gammacaps.evaluation.specs import Spec
 from gammacaps.explorer import answers
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_networks
@@ -90,3 +94,75 @@ def test_without_its_module_its_figures_are_still_shown_and_it_can_t_be_asked_fo
     with pytest.raises(SystemExit):
         main(["evaluate", str(run), "--attacks", "darker"])
     assert "There is no attack or suite 'darker'" in capsys.readouterr().err
+
+
+def nan_pixels(model, images, labels, eps, generator):
+    return images * torch.nan
+
+
+def in_place(model, images, labels, eps, generator):
+    return images.zero_()
+
+
+def failing(model, images, labels, eps, generator):
+    raise ZeroDivisionError("by zero")
+
+
+@pytest.fixture
+def own_attack():
+    """Adds an attack by its function, and takes it out of the table again."""
+    names = []
+
+    def add(function, name="mine"):
+        add_attack(Attack.from_function(name, "mine", function, sees="nothing"))
+        names.append(name)
+
+    yield add
+    for name in names:
+        table._attacks.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (nan_pixels, "The attack mine gave pixels that are not finite"),
+        (failing, r"The attack mine fails \(ZeroDivision"),
+    ],
+)
+def test_what_a_users_attack_does_wrong_is_one_sentence(own_attack, function, words):
+    own_attack(function)
+    images, labels = gammacaps.load_data("fashion-mini")
+    with pytest.raises(InputError, match=words):
+        gammacaps.robustness(gammacaps.load("fashion-mini"), images[:5], labels[:5], attacks="mine", checks=False)
+
+
+def test_an_attack_that_works_in_place_changes_neither_the_data_nor_what_it_is_measured_by(own_attack):
+    own_attack(in_place)
+    images, labels = gammacaps.load_data("fashion-mini")
+    before = images[:20].clone()
+    figures = gammacaps.robustness(gammacaps.load("fashion-mini"), images[:20], labels[:20], attacks="mine", eps=0.1)
+    assert (images[:20] == before).all()
+    assert {check["verdict"] for check in figures["checks"] if check["check"] == "inside-the-ball"} == {"fail"}
+
+
+def test_what_an_older_version_of_an_attack_gave_is_not_used(own_attack, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    body = "def mine(model, images, labels, eps, generator):\n    return {}\n"
+    accuracies = []
+    for content in ("images", "images * 0"):
+        (tmp_path / "changing_attack.py").write_text(body.format(content))
+        monkeypatch.syspath_prepend(tmp_path)
+        sys.modules.pop("changing_attack", None)
+        linecache.clearcache()
+        importlib.invalidate_caches()
+        own_attack(importlib.import_module("changing_attack").mine)
+        results = gammacaps.evaluate("fashion-mini", attacks="mine", limit=30, checks=False, quiet=True, eps=0.1)
+        accuracies.append(results["attacks"][0]["accuracy"])
+    sys.modules.pop("changing_attack", None)
+    assert accuracies[1] < accuracies[0]
+
+
+def test_ours_are_known_by_their_numbers_alone():
+    assert all(attack.code is None for attack in table.all_attacks())
+    # The name of a file that earlier versions wrote.
+    assert Spec("pgd", 0.1, 40, 0.01, 1, "margin").key == "pgd-eps0.1-ccb79350"

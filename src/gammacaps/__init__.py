@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
     """Imports torch only when something is used that needs it, so that the command line's help is instant."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in _PARTS:
+    if name in (*_PARTS, "reporting"):
         return import_module(f"gammacaps.{name}")
     raise AttributeError(f"module 'gammacaps' has no attribute {name!r}")
 

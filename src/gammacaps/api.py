@@ -1,6 +1,8 @@
 """The verbs of the command line as functions: its options are their keywords, what it writes is their answer."""
 
 import dataclasses
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,8 +11,9 @@ from torch import Tensor, nn
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.several import audit_runs
+from gammacaps.data.checks import check_images, check_labels
 from gammacaps.distributed.processes import joined
-from gammacaps.errors import check_choice
+from gammacaps.errors import InputError, check_choice
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.robustness import robustness as measure_robustness
 from gammacaps.evaluation.several import evaluate_runs
@@ -18,9 +21,12 @@ from gammacaps.models import Model
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.run import PAGE, report_run
 from gammacaps.runs.folders import run_folders
+from gammacaps.runs.run import EPS
 from gammacaps.runs.train_config import TrainConfig
+from gammacaps.runs.typed_json import Misfit, read_as
 from gammacaps.training.train import train as train_run
 
+OF_DATA = ("data", "data_dir", "trust", "limit", "device")  # of a run's evaluation alone
 Config = TypeVar("Config", TrainConfig, EvaluateConfig, AuditConfig, ReportConfig)
 
 
@@ -41,7 +47,8 @@ def train(
     10
     """
     config = _configured(TrainConfig, {"data": data, **options})
-    return train_run(config, Path("runs") / config.run_name() if out is None else Path(out), overwrite=overwrite)
+    folder = Path("runs") / config.run_name() if out is None else _path(out, "A run's folder")
+    return train_run(config, folder, overwrite=overwrite)
 
 
 def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
@@ -61,7 +68,7 @@ def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[st
     """
     config = _configured(EvaluateConfig, options)
     with joined() as processes:
-        ((_, results),) = evaluate_runs((Path(run),), config, quiet=quiet, processes=processes)
+        ((_, results),) = evaluate_runs((_path(run, "A run"),), config, quiet=quiet, processes=processes)
     return results
 
 
@@ -79,7 +86,7 @@ def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, 
     ['hidden 1']
     """
     config = _configured(AuditConfig, options)
-    ((_, results),) = audit_runs((Path(run),), config, quiet=quiet)
+    ((_, results),) = audit_runs((_path(run, "A run"),), config, quiet=quiet)
     return results
 
 
@@ -95,41 +102,68 @@ def report(run: str | Path, **options: Any) -> Path:
     'report.html'
     """
     config = _configured(ReportConfig, options)
-    (folder,) = run_folders((Path(run),), (PAGE,))
+    (folder,) = run_folders((_path(run, "A run"),), (PAGE,))
     return report_run(folder, config)
 
 
 def robustness(
-    model: nn.Module | Classifier, images: Tensor, labels: Tensor, *, other: Classifier | None = None, **options: Any
+    model: nn.Module | Classifier,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    eps: float | Sequence[float] = EPS,
+    other: Classifier | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Accuracy of any torch classifier: clean, under each attack, under the worst of them, and whether to believe it.
 
     Args:
         model: gives scores (B, N) for images (B, C, H, W) in [0, 1]; it need have no capsules.
+        eps: the attacks' radius in L-inf, or several.
         other: a network for the same task, which the attack "transfer" is made on.
-        options: those of `gammacaps evaluate`, such as attacks="strong", eps=0.1, batch=100.
+        options: those of `gammacaps evaluate` that are not about data or device, such as attacks="strong", batch=100.
 
     >>> import gammacaps
     >>> from torch import nn
     >>> images, labels = gammacaps.load_data("fashion-mini")
     >>> mine = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 10))
-    >>> figures = gammacaps.robustness(mine, images[:20], labels[:20], attacks=("fgsm", "pgd"), eps=0.1, checks=False)
+    >>> figures = gammacaps.robustness(mine, images[:20], labels[:20], attacks=("fgsm", "pgd"), checks=False)
     >>> [(row["attack"], row["eps"]) for row in figures["attacks"]]
     [('fgsm', 0.1), ('pgd', 0.1)]
     """
-    return measure_robustness(model, images, labels, _configured(EvaluateConfig, options), other=other)
+    if not callable(model):
+        raise InputError(f"A classifier is a network or a function of images, not a {type(model).__name__}.")
+    check_images(images)
+    check_labels(labels, len(images))
+    for name in options:
+        if name in OF_DATA:
+            raise InputError(f"robustness takes no {name}: it measures the model, where it is, on the images given.")
+    config = _configured(EvaluateConfig, {"eps": eps, **options})
+    return measure_robustness(model, images, labels, config, other=other)
 
 
 def _configured(kind: type[Config], options: dict[str, Any]) -> Config:
-    """The options of a verb, where one value may stand for a list of one."""
+    """The options of a verb, each checked; one value may stand for a list of one."""
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in options:
         check_choice("option", name, fields)
     several = {name for name, field in fields.items() if str(field.type).startswith("tuple")}
-    return kind(**{name: _tuple(value) if name in several else value for name, value in options.items()})
+    try:
+        return read_as(kind, {name: _plain(value, name in several) for name, value in options.items()})
+    except Misfit as error:
+        raise InputError(f"{error}.") from None
 
 
-def _tuple(value: Any) -> Any:
-    if value is None:
-        return None
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
+def _plain(value: Any, several: bool) -> Any:
+    """A value as a file would have it."""
+    if isinstance(value, Path):
+        return str(value)
+    if not several or value is None:
+        return value
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _path(value: Any, what: str) -> Path:
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{what} is named by its path, not by a {type(value).__name__}.")
+    return Path(value)

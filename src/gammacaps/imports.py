@@ -4,8 +4,10 @@ Only what the user names is imported: on the command line, in the environment, o
 """
 
 import contextlib
+import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -63,6 +65,18 @@ def module_of(path: str) -> Path | None:
         spec = importlib.util.find_spec(path.partition(":")[0])
         return Path(spec.origin) if spec is not None and spec.origin else None
     return None
+
+
+def source_print(function: Any) -> str | None:
+    """A fingerprint of the module in which a user's function stands, by which a change is noticed; None for ours."""
+    if str(getattr(function, "__module__", "")).partition(".")[0] == "gammacaps":
+        return None
+    try:
+        source = inspect.getsource(inspect.getmodule(function) or function)
+    except (OSError, TypeError):  # not from a file, as in a notebook
+        code = getattr(function, "__code__", None)
+        source = repr(function) if code is None else f"{code.co_code.hex()}{code.co_consts}{code.co_names}"
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.gradient import Classifier
+from gammacaps.imports import source_print
 from gammacaps.models import has_capsules, has_mean_votes
 from gammacaps.options import MOST_IN_CODE, check_whole
 
@@ -101,6 +102,7 @@ class Attack:
     least_eps: float = 0.0  # below this radius it has nothing to do
     titled_by_steps: bool = False  # as in PGD-40
     in_curve: bool = True  # whether it is a line of the report's curve over the radius
+    code: str | None = None  # a fingerprint of the code of a user's own attack; None for ours
 
     @classmethod
     def from_function(
@@ -123,4 +125,5 @@ class Attack:
             return function(model, images, labels, attempt.eps, attempt.generator)
 
         menu = Live(title, lambda eps: Numbers()) if live else None
-        return cls(name=name, title=title, sees=sees, run=run, suites=suites, why_not=why_not, live=menu)
+        code = source_print(function)
+        return cls(name=name, title=title, sees=sees, run=run, suites=suites, why_not=why_not, live=menu, code=code)

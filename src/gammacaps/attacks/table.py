@@ -17,6 +17,7 @@ from gammacaps.attacks.gradient import Classifier, fgsm, pgd
 from gammacaps.attacks.noise import grey, noise
 from gammacaps.attacks.vote import vote_surrogate
 from gammacaps.errors import InputError, check_choice, check_name_is_free
+from gammacaps.imports import source_print
 
 _attacks: dict[str, Attack] = {}
 _SUITES = ("paper", "standard", "strong", "autoattack")  # in the order in which they are named to users
@@ -43,7 +44,7 @@ def add_attack(attack: Attack) -> None:
     for suite in attack.suites:
         if suite in {*_attacks, attack.name, *wholes}:
             raise InputError(f"'{suite}' is the name of an attack, and no suite: give the suite of yours another name.")
-    _attacks[attack.name] = attack
+    _attacks[attack.name] = dataclasses.replace(attack, code=attack.code or source_print(attack.run))
 
 
 def attack_named(name: str) -> Attack:

@@ -8,6 +8,8 @@ from torch import nn
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data.fingerprint import fingerprint
+from gammacaps.imports import source_print
+from gammacaps.ops import rule_named, rule_names
 
 
 def identity(model: Classifier) -> str:
@@ -23,5 +25,11 @@ def identity(model: Classifier) -> str:
     if dataclasses.is_dataclass(config):
         values = {field.name: (getattr(config, field.name), field.default) for field in dataclasses.fields(config)}
         chosen = {name: value for name, (value, usual) in values.items() if value != usual}
-    described = f"{type(model).__name__}{chosen}{list(weights)}"
+    described = f"{type(model).__name__}{chosen}{list(weights)}{_own_rule(model)}"
     return hashlib.sha256(f"{described}{fingerprint(*weights.values())}".encode()).hexdigest()
+
+
+def _own_rule(model: nn.Module) -> str:
+    """The fingerprint of a user's own routing rule, which may change under its name; nothing for ours."""
+    name = getattr(model, "routing", None)
+    return (source_print(rule_named(name).logits) or "") if name in rule_names() else ""

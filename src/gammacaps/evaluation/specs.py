@@ -35,18 +35,22 @@ class Spec:
     seed: int = 0
     after: tuple[str, ...] = ()  # attacks whose broken images it leaves alone, as AutoAttack's parts do
     surrogate: str | None = None  # the fingerprint of the network that "transfer" attacks
+    code: str | None = None  # the fingerprint of a user's own attack: what an older version of it gave is not used
 
     @property
     def key(self) -> str:
         """A file's name for what it gave."""
-        numbers = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        fields = dataclasses.asdict(self)
+        if self.code is None:
+            del fields["code"]
+        numbers = json.dumps(fields, sort_keys=True)
         return f"{self.attack}-eps{self.eps:g}-{hashlib.sha256(numbers.encode()).hexdigest()[:8]}"
 
     def row(self) -> dict[str, Any]:
         """What identifies it in results.json."""
         return {
             "norm": "linf",
-            **{k: v for k, v in dataclasses.asdict(self).items() if k not in ("seed", "after", "surrogate")},
+            **{k: v for k, v in dataclasses.asdict(self).items() if k not in ("seed", "after", "surrogate", "code")},
         }
 
     @classmethod
@@ -91,6 +95,7 @@ def _spec(attack: Attack, eps: float, config: EvaluateConfig, victim: Victim, af
         seed=config.seed if attack.random else 0,
         after=after,
         surrogate=victim.other if attack.sees == "another network" else None,
+        code=attack.code,
     )
 
 
@@ -113,13 +118,24 @@ def attacked_images(
     """
     generator = torch.Generator(images.device).manual_seed(seed)
     attempt = Attempt(spec.eps, spec.numbers, generator, spec.seed, other, targets, to_the_end)
-    attacked = attack_named(spec.attack).run(model, images, labels, attempt)
+    attack = attack_named(spec.attack)
+    try:
+        attacked = attack.run(model, images.clone(), labels.clone(), attempt)  # what it does in place stays its own
+    except InputError:
+        raise
+    except Exception as error:
+        if attack.code is None:
+            raise
+        raise InputError(f"The attack {spec.attack} fails ({error!r}): mend it.") from error
     if not isinstance(attacked, Tensor) or attacked.shape != images.shape:
         given = tuple(attacked.shape) if isinstance(attacked, Tensor) else type(attacked).__name__
         raise InputError(
             f"The attack {spec.attack} gave {given} for images of shape {tuple(images.shape)}: mend the attack."
         )
-    return attacked.detach()
+    attacked = attacked.detach().to(images)
+    if not attacked.isfinite().all():
+        raise InputError(f"The attack {spec.attack} gave pixels that are not finite numbers: mend the attack.")
+    return attacked
 
 
 def pictured_attack(

@@ -13,6 +13,10 @@ _WHERE = {"Section": "section", "Study": "study", "add_section": "sections"}
 __all__ = ["Section", "Study", "add_section"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Imports torch only when something is used that needs it, so that the command line's help is instant."""
     if name in _WHERE:
