@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import operator
 import subprocess
 import sys
 
@@ -31,9 +32,9 @@ def test_verbs_are_functions_whatever_was_imported_before():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*gammacaps.__all__, "gammacaps"])
+@pytest.mark.parametrize("name", ["gammacaps", *gammacaps.__all__, "models.CapsuleModel"])
 def test_every_name_has_an_example_that_runs(name, tmp_path, monkeypatch):
-    shown = gammacaps if name == "gammacaps" else getattr(gammacaps, name)
+    shown = gammacaps if name == "gammacaps" else operator.attrgetter(name)(gammacaps)
     monkeypatch.chdir(tmp_path)
     examples = doctest.DocTestParser().get_doctest(inspect.getdoc(shown) or "", {}, name, None, None)
     assert examples.examples, f"{name} has no example"

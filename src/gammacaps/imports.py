@@ -19,6 +19,7 @@ from typing import Any
 from gammacaps.errors import InputError
 
 PLUGINS = "GAMMACAPS_PLUGINS"
+PLUGIN_HINT = f", or import the module that adds it (on the command line, name it in {PLUGINS})"
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 

@@ -17,7 +17,7 @@ from gammacaps.attacks.gradient import Classifier, fgsm, pgd
 from gammacaps.attacks.noise import grey, noise
 from gammacaps.attacks.vote import vote_surrogate
 from gammacaps.errors import InputError, check_choice, check_name_is_free
-from gammacaps.imports import source_print
+from gammacaps.imports import PLUGIN_HINT, source_print
 
 _attacks: dict[str, Attack] = {}
 _SUITES = ("paper", "standard", "strong", "autoattack")  # in the order in which they are named to users
@@ -49,7 +49,7 @@ def add_attack(attack: Attack) -> None:
 
 def attack_named(name: str) -> Attack:
     """The attack of that name; an unknown name is an error that lists those there are."""
-    check_choice("attack", name, _attacks)
+    check_choice("attack", name, _attacks, also=PLUGIN_HINT)
     return _attacks[name]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gammacaps.errors import check_choice
+from gammacaps.imports import PLUGIN_HINT
 from gammacaps.names import AttackLossName
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 
@@ -71,4 +72,4 @@ def check_attacks(names: Iterable[str]) -> None:
     from gammacaps.attacks.table import attack_names, suites
 
     for name in names:
-        check_choice("attack or suite", name, (*suites(), *attack_names()))
+        check_choice("attack or suite", name, (*suites(), *attack_names()), also=PLUGIN_HINT)

@@ -54,7 +54,32 @@ class Model(nn.Module):
 
 
 class CapsuleModel(Model):
-    """A network of capsules: `parse` says all of an image, and the scores are the activations of its class capsules."""
+    """A network of capsules: `parse` says all of an image, and the scores are the activations of its class capsules.
+
+    One of your own sets image_shape, classes and layers, and has a parse; all else can stay as it is.
+
+    >>> import gammacaps
+    >>> from gammacaps.models import CapsuleModel, Parse
+    >>> from gammacaps.nn import PrimaryCapsules, RoutedCapsules
+    >>> class Mine(CapsuleModel):
+    ...     image_shape, classes, layers = (1, 28, 28), 10, ("primary", "class")
+    ...
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.primary = PrimaryCapsules(1, types=4, size=8, kernel=9, stride=4)  # 5 x 5 places: 100 capsules
+    ...         self.top = RoutedCapsules(100, 10, 8, 16)  # to 10 capsules of size 16
+    ...
+    ...     def parse(self, images, *, couplings=True):
+    ...         below = self.primary(images)  # B 100 8
+    ...         above, coupled = self.top(below, couplings)  # B 10 16, B 100 10
+    ...         lengths = tuple(gammacaps.ops.length(poses) for poses in (below, above))
+    ...         return Parse(self.layers, (below, above), lengths, (coupled,), (None,), lengths[-1])
+    >>> images, labels = gammacaps.load_data("fashion-mini")
+    >>> gammacaps.robustness(Mine(), images[:20], labels[:20], attacks="fgsm", checks=False)["clean"]["images"]
+    20
+    >>> gammacaps.explain.parse_tree(Mine(), images[0]).layers[0].name
+    'primary'
+    """
 
     title = "capsule network"
     loss = "margin"
