@@ -19,6 +19,13 @@ class Learner:
     step: int = 0
     seconds: float = 0.0
 
+    def take_into_average(self, decay: float) -> None:
+        """Moves the running mean of the weights toward what they are now, if there is one."""
+        # Early on the mean must forget the initial weights sooner than its decay says.
+        decay = min(decay, (1 + self.step) / (10 + self.step))
+        for key, value in self.model.state_dict().items() if self.average else ():
+            self.average[key].lerp_(value, 1 - decay)
+
     def weights(self) -> dict[str, Tensor]:
         """The weights to use: the running mean where there is one."""
         return self.average or dict(self.model.state_dict())

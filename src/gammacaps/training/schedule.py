@@ -1,4 +1,4 @@
-"""How long training is, and how the learning rate and the attack's radius change as it goes on."""
+"""How long training is, and how the learning rate and the attack's radius and steps change as it goes on."""
 
 import math
 from dataclasses import dataclass
@@ -39,3 +39,11 @@ def learning_rate(config: TrainConfig, step: int, progress: float) -> float:
 def radius(config: TrainConfig, progress: float) -> float:
     """The attack's eps: growing linearly over the first `eps_ramp` of training."""
     return config.eps if progress >= config.eps_ramp else config.eps * progress / config.eps_ramp
+
+
+def step_size(config: TrainConfig, progress: float) -> float:
+    """The length of the attack's steps, which shrinks with its eps."""
+    eps = radius(config, progress)
+    if config.attack_steps == 1:
+        return 1.25 * eps  # FGSM-RS (Wong, Rice and Kolter, 2020)
+    return config.attack_step * (eps / config.eps if config.eps else 0)

@@ -14,7 +14,7 @@ from gammacaps.training.class_sets import ClassSets
 from gammacaps.training.gamma_objective import ACTIVE, GammaObjective
 from gammacaps.training.learner import Learner
 from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
-from gammacaps.training.schedule import learning_rate, radius
+from gammacaps.training.schedule import learning_rate, radius, step_size
 from gammacaps.training.sharing import Sharing
 
 
@@ -44,10 +44,7 @@ def take_step(
         parts.append(values)
         attacked.append(moved)
     learner.optimizer.step()
-    # Early on the mean must forget the initial weights sooner than its decay says.
-    decay = min(config.ema, (1 + learner.step) / (10 + learner.step))
-    for key, value in learner.model.state_dict().items() if learner.average else ():
-        learner.average[key].lerp_(value, 1 - decay)
+    learner.take_into_average(config.ema)
     losses = sharing.added(parts)
     return losses, losses.pop("accuracy"), attacked[0] if len(attacked) == 1 else torch.cat(attacked)
 
@@ -109,10 +106,7 @@ def attack(
     noise: Tensor | None = None,
 ) -> Tensor:
     """The images as PGD moves them, its steps shrunk with eps; for TRADES away from the clean scores."""
-    eps = radius(config, progress)
-    size = config.attack_step * (eps / config.eps if config.eps else 0)
-    if config.attack_steps == 1:
-        size = 1.25 * eps  # FGSM-RS (Wong, Rice and Kolter, 2020)
+    eps, size = radius(config, progress), step_size(config, progress)
     loss: str | AttackLoss = config.attack_loss
     if clean is not None:
         before = clean.detach()
