@@ -167,7 +167,10 @@ def new_folder(path: Path, *, check_old: Callable[[Path], None] | None = None) -
         exists = path.exists()
     if exists:
         if check_old is None:
-            raise InputError(f"{path} exists already: choose another folder, or add --overwrite to replace it.")
+            raise InputError(
+                f"{path} exists already: choose another folder, or replace it with --overwrite (in Python "
+                "overwrite=True)."
+            )
         check_old(path)
     with contextlib.ExitStack() as replaced:
         if exists:  # nobody trains in a folder that is replaced

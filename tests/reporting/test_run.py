@@ -123,6 +123,11 @@ def test_the_price_on_brightness_stands_beside_the_paper_s(contents):
     assert (fact.value, fact.note) == ("0.0001 for classes, 1e-05 for hidden capsules", "the paper's: 0 and 1e-05")
 
 
+def test_commands_name_the_plugins_that_they_need(study, monkeypatch):
+    monkeypatch.setenv("GAMMACAPS_PLUGINS", "my_rules,my attacks")
+    assert all(one.line.startswith("GAMMACAPS_PLUGINS='my_rules,my attacks' gammacaps ") for one in commands(study))
+
+
 def test_training_by_the_clock_is_said_not_to_come_out_the_same(study):
     def does(minutes):
         about = replace(study.about, train=replace(study.about.train, minutes=minutes))

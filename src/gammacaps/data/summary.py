@@ -10,18 +10,21 @@ from torch import Tensor
 from gammacaps.data.dataset import StoredImages
 from gammacaps.data.inspection import Inspection
 from gammacaps.data.loading import SPLITS, find, open_set
-from gammacaps.data.named_sets import names
+from gammacaps.data.named_sets import NAMED_SETS, names
 
 MOST_LINES = 40  # classes listed one by one
 LARGE = 48  # the side from which the residual encoder is the better choice
 
 
+def _absent(name: str) -> str:
+    offered = NAMED_SETS[name].url if name in NAMED_SETS else ""
+    return "not on this machine: " + ("downloaded when first used" if offered else "name its folder with --data-dir")
+
+
 def overview(data_dir: str | None = None) -> tuple[dict[str, Any], str]:
     """Every named set and where it would be read from, as data and as words."""
     places = {name: find(name, data_dir) for name in names()}
-    lines = [
-        f"  {name:<14} {place or 'not on this machine: downloaded when first used'}" for name, place in places.items()
-    ]
+    lines = [f"  {name:<14} {place or _absent(name)}" for name, place in places.items()]
     facts = {name: None if place is None else str(place) for name, place in places.items()}
     return facts, "\n".join(lines)
 

@@ -1,11 +1,13 @@
 """How to make it all again: commands, versions, seeds."""
 
+import os
 import shlex
 from dataclasses import dataclass
 from html import escape
 
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.imports import PLUGINS
 from gammacaps.reporting.command_line import options
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.content import Fact
@@ -54,6 +56,9 @@ def commands(study: Study) -> tuple[Command, ...]:
     made = {"starts": starts, "steps": steps} if study.capsules else {}
     changed = options(vars(study.config) | made, vars(ReportConfig()))
     shown.append(Command(f"gammacaps report {run}{changed}", "Look into it, and make this page"))
+    plugins = os.environ.get(PLUGINS)  # without which the commands would not know a rule or an attack of the user's own
+    if plugins:
+        shown = [Command(f"{PLUGINS}={shlex.quote(plugins)} {command.line}", command.does) for command in shown]
     return tuple(shown)
 
 
