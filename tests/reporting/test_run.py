@@ -14,16 +14,17 @@ from gammacaps.errors import InputError
 from gammacaps.models import to_config
 from gammacaps.models.folder import write_config, write_weights
 from gammacaps.reporting.accuracies import earlier
-from gammacaps.reporting.cards import caveat
+from gammacaps.reporting.cards import CapsuleCard, caveat
 from gammacaps.reporting.command_line import options
 from gammacaps.reporting.config import ReportConfig
+from gammacaps.reporting.content import Picture
 from gammacaps.reporting.explanation import NAMES, files_of
 from gammacaps.reporting.headline import hardest, headline
 from gammacaps.reporting.page import compose, render
 from gammacaps.reporting.run import explain_run, report_run
 from gammacaps.reporting.sections.audit import shown_audit
 from gammacaps.reporting.sections.checks import number
-from gammacaps.reporting.sections.hidden import gallery, kind_of
+from gammacaps.reporting.sections.hidden import draw_card, gallery, kind_of, speaks_for
 from gammacaps.reporting.sections.maps import make_filters, make_none_of_the_above, show_filters
 from gammacaps.reporting.sections.network import lead
 from gammacaps.reporting.sections.rerun import commands
@@ -414,6 +415,18 @@ def test_an_audit_s_figures_stand_in_its_tables_and_curves():
     assert set(lines) == {"gamma-capsule", "non-robust", "dead"}  # none was not useful
     assert kind_of(audited(3, 1, 0.8), "hidden 1", 3) == "non-robust"
     assert kind_of(None, "hidden 1", 3) == ""
+
+
+def test_a_gamma_capsule_is_named_by_the_classes_that_the_audit_found():
+    rows = [
+        {"capsule": 0, "kind": "gamma-capsule", "classes": [0, 2]},
+        {"capsule": 1, "kind": "non-robust", "classes": [1]},
+    ]
+    audit = {"class_names": ["Coat", "Bag", "<Boot>"], "layers": [{"layer": "hidden 1", "capsules": rows}]}
+    assert speaks_for(audit, "hidden 1", 0) == ("Coat", "<Boot>")
+    assert speaks_for(audit, "hidden 1", 1) == speaks_for(audit, "hidden 2", 0) == speaks_for(None, "hidden 1", 0) == ()
+    card = CapsuleCard("Capsule 0", Picture(b"", ""), 0.9, (), kind="gamma-capsule", speaks=("Coat", "<Boot>"))
+    assert '<p class="kind">gamma-capsule: Coat, &lt;Boot&gt;</p>' in draw_card(card)
 
 
 def test_the_shorter_a_capsule_the_fainter_its_picture_in_a_tree(study, contents):

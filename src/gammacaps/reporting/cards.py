@@ -21,6 +21,7 @@ class CapsuleCard:
     beside: Picture | None = None  # a training image of the class
     note: str = ""
     kind: str = ""  # what the audit calls it
+    speaks: tuple[str, ...] = ()  # the classes that the audit found it active for, where it is a gamma-capsule
     other: Picture | None = None  # the input that another network's capsule of this class was given
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from gammacaps.auditing.kinds import GAMMA
 from gammacaps.explain.pictures import image_png
 from gammacaps.reporting.cards import CapsuleCard, caveat, length_bar, note, served
 from gammacaps.reporting.content import Picture
@@ -13,8 +14,9 @@ from gammacaps.reporting.section import Section
 from gammacaps.reporting.study import Study
 
 AUDITED = (
-    " The audit's word below a picture tells what it found in test images: dead means longer than tau in none of them, "
-    "though a generated input may still activate it."
+    " The audit's word below a picture tells what it found in test images: a gamma-capsule with the classes that it is "
+    "active for, also under attack; dead means longer than tau in none of them, though a generated input may still "
+    "activate it."
 )
 
 
@@ -49,6 +51,7 @@ def gallery(study: Study, layer: str) -> Gallery:
             served(study, shown),
             note=caveat(study, shown),
             kind=kind_of(study.audit, layer, shown.index),
+            speaks=speaks_for(study.audit, layer, shown.index),
         )
         for shown in study.capsules[layer]
     )
@@ -59,10 +62,22 @@ def gallery(study: Study, layer: str) -> Gallery:
 
 def kind_of(audit: dict[str, Any] | None, layer: str, capsule: int) -> str:
     """What the audit calls a capsule; nothing where it did not look at it."""
-    for audited in audit["layers"] if audit else ():
-        if audited["layer"] == layer:
-            return next((row["kind"] for row in audited["capsules"] if row["capsule"] == capsule), "")
-    return ""
+    row = _row(audit, layer, capsule)
+    return "" if row is None else row["kind"]
+
+
+def speaks_for(audit: dict[str, Any] | None, layer: str, capsule: int) -> tuple[str, ...]:
+    """The classes of a gamma-capsule, which are its name; of any other capsule none."""
+    row = _row(audit, layer, capsule)
+    if audit is None or row is None or row["kind"] != GAMMA:
+        return ()
+    return tuple(audit["class_names"][k] for k in row["classes"])
+
+
+def _row(audit: dict[str, Any] | None, layer: str, capsule: int) -> dict[str, Any] | None:
+    """What the audit says of a capsule, if it looked at it."""
+    rows = (row for each in (audit["layers"] if audit else ()) if each["layer"] == layer for row in each["capsules"])
+    return next((row for row in rows if row["capsule"] == capsule), None)
 
 
 def draw(shown: Galleries) -> str:
@@ -88,7 +103,8 @@ def heading(layer: str) -> str:
 def draw_card(card: CapsuleCard) -> str:
     items = "".join(f"<li>{escape(name)} <span>{score:.2f}</span></li>" for name, score in card.serves)
     serves = f'<ul class="serves">{items}</ul>' if items else ""
-    kind = f'<p class="kind">{escape(card.kind)}</p>' if card.kind else ""
+    classes = f": {escape(', '.join(card.speaks))}" if card.speaks else ""
+    kind = f'<p class="kind">{escape(card.kind)}{classes}</p>' if card.kind else ""
     names = json.dumps([name for name, _ in card.serves])
     return (
         f'<li class="card" data-serves="{escape(names)}"><h4>{escape(card.name)}</h4>'
