@@ -136,6 +136,7 @@ def test_what_a_users_attack_does_wrong_is_one_sentence(own_attack, function, wo
         gammacaps.robustness(gammacaps.load("fashion-mini"), images[:5], labels[:5], attacks="mine", checks=False)
 
 
+@pytest.mark.slow
 def test_an_attack_that_works_in_place_changes_neither_the_data_nor_what_it_is_measured_by(own_attack):
     own_attack(in_place)
     images, labels = gammacaps.load_data("fashion-mini")
