@@ -44,6 +44,7 @@ def test_a_folder_is_held_under_its_next_name_too(tmp_path):
             pass
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path):
     with pytest.raises(InputError, match="There is no folder"), locked(tmp_path / "gone"):
         pass

@@ -66,6 +66,7 @@ def test_pgd_finds_the_worst_case_of_a_linear_network():
         assert found == pytest.approx(-worst, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_fgsm_is_one_signed_step():
     model, (images, labels) = Linear(), batch()
     points = images.clone().requires_grad_()

@@ -104,6 +104,7 @@ def test_a_capsule_known_by_hand_has_its_rho_and_gamma(detector):
     assert weaker["verdict"].startswith("1 of 2 active hidden capsules are gamma-capsules at eps 0.1 and tau 0.1")
 
 
+@pytest.mark.slow
 def test_another_threshold_is_another_capsule(detector):
     # Above 0.4, from b = 0.55 on, are the 8 at 0.9 alone, and nothing within 0.1 crosses it; above 0.05, from b = 0.23
     # on, are the 2 of class 2 at 0.25 too. Then 12 of 30 are active, rho is 3 * 10/30 - 12/30, and within 0.1 the 2 at
@@ -149,6 +150,7 @@ def test_gamma_is_never_above_rho_and_falls_with_eps(trained):
     assert all(sum(row.values()) - row["eps"] == 6 for row in kinds)
 
 
+@pytest.mark.slow
 def test_counts_do_not_depend_on_the_batch(detector):
     """Of capsules that are nowhere so near to tau that rounding could decide."""
     data = squares()

@@ -40,6 +40,7 @@ def replace_ways(monkeypatch, name, change):
     monkeypatch.setattr(run, "task_of", task_of)
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table_and_appends_rows(tmp_path, capsys, monkeypatch):
     tiny = {"filters": 4, "primary_types": 2, "types": (2, 2)}
     monkeypatch.setattr(tasks, "create", lambda name, **changes: gammacaps.create(name, **tiny, **changes))

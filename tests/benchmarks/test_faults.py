@@ -204,6 +204,7 @@ def test_all_faults_have_names_of_their_own():
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
 
 
+@pytest.mark.slow
 def test_a_server_that_bears_slow_headers_for_ever_and_answers_nobody_is_noticed(monkeypatch):
     for name, value in (("IDLE", 3), ("SLOW", 2), ("GARBAGE", 2), ("CLIENTS", 3)):
         monkeypatch.setattr(crowd, name, value)

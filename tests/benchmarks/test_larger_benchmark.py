@@ -21,6 +21,7 @@ def test_quick_tells_speed_memory_and_accuracy_as_json(monkeypatch, capsys, tmp_
         assert row["machine"]["device"] == "cpu"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hidden 16, 100 classes", "hidden 16-16-16, 10 classes"])
 def test_long_capsules_carry_the_image_further(name):
     changes = start.NETWORKS[name]

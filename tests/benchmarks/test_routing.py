@@ -73,6 +73,7 @@ def test_no_times_and_no_rows_where_the_ways_disagree(tasks, tmp_path, capsys):
     assert not (tmp_path / "rows.csv").exists()
 
 
+@pytest.mark.slow
 def test_rows_have_the_columns_and_are_appended(tasks, tmp_path, capsys):
     path = tmp_path / "new" / "rows.csv"
     for _ in range(2):

@@ -72,6 +72,7 @@ def test_idx_round_trip(tmp_path_factory: pytest.TempPathFactory, data: st.DataO
     np.testing.assert_array_equal(back, array)
 
 
+@pytest.mark.slow
 @STEADY
 @given(array=hnp.arrays("uint8", shapes) | hnp.arrays("int32", shapes))
 def test_norb_round_trip(tmp_path_factory: pytest.TempPathFactory, array: np.ndarray) -> None:

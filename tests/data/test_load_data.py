@@ -13,6 +13,7 @@ def test_names() -> None:
     assert names() == ("mnist", "fashion-mnist", "smallnorb", "fashion-mini")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "split", "count"), [("mnist", "train", 60000), ("fashion-mnist", "test", 10000)])
 def test_real_idx_sets(shared_data: Path, name: str, split: str, count: int) -> None:
     data = load_set(name, split, data_dir=shared_data)  # the md5 of both files is checked on the way

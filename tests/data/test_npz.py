@@ -282,6 +282,7 @@ def peak(action) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_what_is_not_needed_is_not_unpacked(path: Path) -> None:
     large = {f"unknown{k}": np.zeros(2**23, np.uint8) for k in range(5)}
     np.savez_compressed(path, **large)

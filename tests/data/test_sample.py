@@ -10,6 +10,7 @@ from gammacaps.data.named_sets import EMBEDDED
 from gammacaps.data.sample import build
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("split", "per_class"), [("train", 200), ("test", 50)])
 def test_fashion_mini_is_the_start_of_fashion_mnist(shared_data: Path, split: str, per_class: int) -> None:
     mini = load_set("fashion-mini", split)

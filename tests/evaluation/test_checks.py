@@ -127,6 +127,7 @@ def test_a_rounding_layer_is_caught(trained, test_images):
     assert results["verdict"] == "fail"
 
 
+@pytest.mark.slow
 def test_gradients_that_lead_nowhere_are_caught_by_the_bound(trained):
     # Of images that the network knows, as many of each class as there are: then far more stand than one class has.
     images, labels = balanced(load_set("fashion-mini"), 200)
@@ -339,6 +340,7 @@ def test_the_worst_verdict_counts_and_all_numbers_are_numbers(trained, test_imag
     assert all(c.number is None or math.isfinite(c.number) for c in found)
 
 
+@pytest.mark.slow
 def test_probes_see_every_class_whatever_the_order(trained, monkeypatch):
     """A data set whose labels have a period, or that is sorted by class: every class is probed as often."""
     data = load_set("fashion-mini")

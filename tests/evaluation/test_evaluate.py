@@ -108,6 +108,7 @@ def test_clean_images_pass_the_network_once(preset, few):
     assert sum(row[k] for k, row in enumerate(results["confusion"])) == results["clean"]["correct"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("preset", "few"), [("cnn", {"filters": (4, 4)}), ("matrix", {"types": (3, 3)})])
 def test_other_networks_and_class_counts(preset, few):
     images, labels = torch.rand(9, 1, 28, 28), torch.tensor([0, 1, 2] * 3)

@@ -130,6 +130,7 @@ def test_all_capsules_of_a_layer_are_the_default_and_their_order_is_kept():
     assert activate_all(model, "class", [], **options) == []
 
 
+@pytest.mark.slow
 def test_matrix_capsules_are_activated():
     model = matrix_network()
     noise = reached_by_noise(model, "class", 1)

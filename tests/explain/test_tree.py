@@ -44,6 +44,7 @@ def chosen_by_loops(couplings, i):
     return (parent if first > second else None), first, second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

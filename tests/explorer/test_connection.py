@@ -38,6 +38,7 @@ def test_headers_that_do_not_end_are_given_up(port, monkeypatch, before, every):
         assert 0.4 < closed_after(client, before, every) < 5
 
 
+@pytest.mark.slow
 def test_the_next_request_of_a_connection_has_the_same_time(port, monkeypatch):
     monkeypatch.setattr(connection, "HEADERS", 0.5)
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
@@ -49,6 +50,7 @@ def test_the_next_request_of_a_connection_has_the_same_time(port, monkeypatch):
         assert 0.1 < closed_after(client.sock, HEAD + b"x-slow: ", 0.1) < 4  # before the 5 s of an idle connection
 
 
+@pytest.mark.slow
 def test_an_answer_may_take_longer_than_the_headers(networks, monkeypatch):
     monkeypatch.setattr(connection, "HEADERS", 0.1)
     monkeypatch.setattr(answers, "capsule", lambda *_: time.sleep(0.5) or {})
@@ -56,6 +58,7 @@ def test_an_answer_may_take_longer_than_the_headers(networks, monkeypatch):
         assert request(port, "GET", "/api/capsule?layer=1&capsule=0")[0] == 200
 
 
+@pytest.mark.slow
 def test_idle_connections_make_room_for_questions(networks, monkeypatch):
     monkeypatch.setattr(connection, "CONNECTIONS", 50)
     begun, release, found = threading.Event(), threading.Event(), []

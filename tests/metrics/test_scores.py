@@ -9,6 +9,7 @@ from gammacaps.metrics import DScore, TScore, d_score, t_score
 from gammacaps.metrics.tree import t_scores
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(2, 7), st.floats(0.1, 30))
 def test_t_is_the_paper_s_formula(M, I, J, sharpness):

@@ -61,6 +61,7 @@ def test_the_paper_s_start_would_leave_it_at_chance(changes):
     assert right_after(model, 16, 40) <= 0.45
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("preset", "classes"), [("paper", 10), ("paper", 5), ("small", 10), ("small", 5)])
 def test_the_paper_s_sizes_keep_the_paper_s_weights(preset, classes):
     model = create(preset, classes=classes)
@@ -70,6 +71,7 @@ def test_the_paper_s_sizes_keep_the_paper_s_weights(preset, classes):
         assert layer.weight.abs().max() <= 2 * PAPER_STD
 
 
+@pytest.mark.slow
 def test_votes_start_as_long_as_their_capsules_and_primary_capsules_long():
     model = create("residual", image_shape=(3, 64, 64), classes=100)
     parse = model.parse(torch.rand(4, 3, 64, 64))
@@ -80,6 +82,7 @@ def test_votes_start_as_long_as_their_capsules_and_primary_capsules_long():
     assert ratio.mean().item() == pytest.approx(0.88, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [28, 32, 64, 96, 224])
 def test_the_number_of_primary_capsules_does_not_grow_with_the_image(side):
     model = create("residual", filters=2, image_shape=(3, side, side), decoder=())
@@ -87,6 +90,7 @@ def test_the_number_of_primary_capsules_does_not_grow_with_the_image(side):
     assert model(torch.rand(1, 3, side, side)).shape == (1, 10)
 
 
+@pytest.mark.slow
 def test_an_image_s_answer_does_not_depend_on_its_neighbours():
     model = create("residual", filters=4, image_shape=(3, 40, 40)).double()
     images = torch.rand(3, 3, 40, 40, dtype=torch.float64)

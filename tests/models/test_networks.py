@@ -13,6 +13,7 @@ def parameters(model):
     return sum(p.numel() for p in model.parameters())
 
 
+@pytest.mark.slow
 def test_parameter_counts_are_the_published_ones():
     assert parameters(create("paper")) == 9_141_680
     assert parameters(create("matrix", classes=5)) == 67_154
@@ -35,10 +36,12 @@ def multiplications(model) -> int:
     return sum(counts) + sum(layer.weight.numel() for layer in model.routed)
 
 
+@pytest.mark.slow
 def test_the_small_preset_takes_about_30_times_fewer_operations():
     assert 25 < multiplications(create("paper")) / multiplications(create("small")) < 35
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["paper", "small", "residual", "matrix", "cnn"])
 @pytest.mark.parametrize(
     ("image_shape", "classes"),
@@ -56,6 +59,7 @@ def test_any_image_size_channel_count_and_class_count(preset, image_shape, class
         torch.testing.assert_close(model.parse(images).scores, scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", [*CAPSULES, "cnn"])
 def test_no_images_get_no_answers(preset):
     model = create(preset, **{"paper": {"filters": 8, "primary_types": 2}}.get(preset, {}))
@@ -74,6 +78,7 @@ def test_no_images_get_no_answers(preset):
         assert model.reconstruct(none).shape == (0, *model.config.image_shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", CAPSULES)
 @pytest.mark.parametrize("overrides", [{}, {"iterations": 1}])
 def test_a_parse_has_all_layers_and_their_couplings(preset, overrides):
@@ -123,6 +128,7 @@ def test_the_network_is_its_formulas_from_image_to_scores(rule):
     torch.testing.assert_close(model(image), expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_one_image_s_scores_do_not_depend_on_its_batch():
     images = torch.rand(3, 1, 28, 28, dtype=torch.float64)
     images[0] = 0
@@ -133,6 +139,7 @@ def test_one_image_s_scores_do_not_depend_on_its_batch():
     assert (batch(images)[2:] - batch(images[2:])).abs().max() > 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["small", "residual", "matrix", "cnn"])
 def test_blank_images_have_finite_gradients_everywhere(preset):
     model = create(preset)

@@ -72,6 +72,7 @@ def data() -> DataSet:
     return DataSet(images, torch.arange(3).repeat(4), ("a", "b", "c"), "made", "here")
 
 
+@pytest.mark.slow
 def test_a_user_s_capsule_network_is_attacked(mine, data):
     attacked = pgd(mine, data.images, data.labels, eps=0.1, steps=2)
     assert (attacked - data.images).abs().max() <= 0.1 + 1e-6
@@ -93,6 +94,7 @@ def test_the_vote_attack_is_left_out_where_a_network_has_no_mean_votes(data):
     assert figures["skipped"] == ["vote was left out: the network's class does not define mean_votes()."]
 
 
+@pytest.mark.slow
 def test_a_user_s_capsule_network_has_figures_and_an_audit(mine, data):
     results = evaluate(mine, data, CONFIG)
     assert list(results["T"]["layers"]) == ["hidden", "class"]

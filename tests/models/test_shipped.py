@@ -113,6 +113,7 @@ def test_what_is_shipped_is_small_and_names_no_machine(name):
         assert not re.search(r"/(home|root|tmp|work|Users)/", (folder / file).read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_is_made_from_the_figures_of_these_very_weights(name):
     """To the bit: of the weights, and of every word of the card."""

@@ -15,6 +15,7 @@ from gammacaps.training.train import train
 MOST = 2**31 - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_shapes_are_those_of_the_network_and_leave_its_initial_weights_as_they_are(preset):
     torch.manual_seed(0)

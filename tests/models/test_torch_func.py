@@ -41,6 +41,7 @@ def close(found, right):
     torch.testing.assert_close(found, right, rtol=1e-8, atol=1e-10 * right.abs().max().item())
 
 
+@pytest.mark.slow
 def test_gradients_and_jacobians(network):
     model, images = network
     right = plain_jacobian(model, images)

@@ -27,6 +27,7 @@ def test_em_routing_is_the_loops(kernel, stride, iterations):
         torch.testing.assert_close(mine, torch.from_numpy(np.asarray(theirs)), rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_em_gradients_pass_gradcheck():
     children = receptive_fields(3, 3, 2, 2, 1)
     L, K = children.shape

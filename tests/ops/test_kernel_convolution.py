@@ -77,6 +77,7 @@ def assert_as_close(ours, theirs, exact):
     assert error <= 2 * max(allowed, torch.finfo(torch.float32).eps * torch.linalg.vector_norm(exact))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("B", "H", "W", "C", "K", "k", "stride"), SIZES)
 def test_forward_is_as_close_to_float64_as_the_library(B, H, W, C, K, k, stride, dtype):
@@ -90,6 +91,7 @@ def test_forward_is_as_close_to_float64_as_the_library(B, H, W, C, K, k, stride,
     assert_as_close(ours, theirs, exact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("B", "H", "W", "C", "K", "k", "stride"), SIZES)
 def test_input_gradient_is_as_close_to_float64_as_the_library(B, H, W, C, K, k, stride, dtype):

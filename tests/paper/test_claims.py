@@ -134,6 +134,7 @@ HOLDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("claim", "run", "changes", "words"), HOLDS)
 def test_a_claim_holds_up_to_the_threshold_that_it_names(claim, run, changes, words):
     judged = by_words(with_changed(run, changes))[claim]

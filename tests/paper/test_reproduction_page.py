@@ -109,6 +109,7 @@ def test_what_cross_entropy_changes_is_told(tmp_path, worst, words):
     assert "on cross-entropy, not run yet" in page(alone, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_mean_deviation_of_all_capsules_stands_beside_d(tmp_path):
     found = as_the_paper_says()
@@ -139,6 +140,7 @@ def test_the_same_figures_give_the_same_page(tmp_path):
         write_page(folder, quick=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_fair_table_tells_which_attacks_were_left_out(tmp_path):
     words = "vote was left out: the network has no capsules, and so no votes."
@@ -148,6 +150,7 @@ def test_the_fair_table_tells_which_attacks_were_left_out(tmp_path):
     assert f"Not in the worst case: {words[:-1]} (`{names[0]}`, `{names[1]}`)." in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_checks_that_saw_one_class_alone_are_named(tmp_path):
     found = as_the_paper_says()
@@ -159,6 +162,7 @@ def test_checks_that_saw_one_class_alone_are_named(tmp_path):
     assert page(found, tmp_path).count("of one class alone") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_a_worst_case_over_fewer_attacks_is_named_wherever_it_is_compared(tmp_path):
     found = as_the_paper_says()
@@ -178,6 +182,7 @@ def test_a_worst_case_over_fewer_attacks_is_named_wherever_it_is_compared(tmp_pa
     assert "Without apgd-t" not in page(found, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_steps_of_pgd_are_told_where_they_were_not_all_the_same(tmp_path):
     found = as_the_paper_says()
@@ -193,6 +198,7 @@ def test_the_steps_of_pgd_are_told_where_they_were_not_all_the_same(tmp_path):
     assert re.search(r"\| smallNORB \| SDA .* \| 0.03 \| [^|]+ \| 45.0 \([^)]+\), steps of 0.003 \| \*\*60.0 ", text)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_smallnorb_is_told_in_pixels_and_in_a_tenth(tmp_path):
     """The paper's figures do not fit its radii; where a tenth of them was measured, it stands beside."""
@@ -213,6 +219,7 @@ def test_smallnorb_is_told_in_pixels_and_in_a_tenth(tmp_path):
     assert "**smallNORB's radii.**" not in page(found, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_authors_loss_stands_beside_ours(tmp_path):
     name = "mnist-sda-robust-1"
@@ -227,6 +234,7 @@ def test_the_authors_loss_stands_beside_ours(tmp_path):
     assert "| 20.11 | 5.0 (" in row
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_what_was_not_learned_and_failed_checks_are_told(tmp_path):
     found = as_the_paper_says()

@@ -129,6 +129,7 @@ def test_commands_name_the_plugins_that_they_need(study, monkeypatch):
     assert all(one.line.startswith("GAMMACAPS_PLUGINS='my_rules,my attacks' gammacaps ") for one in commands(study))
 
 
+@pytest.mark.slow
 def test_training_by_the_clock_is_said_not_to_come_out_the_same(study):
     def does(minutes):
         about = replace(study.about, train=replace(study.about.train, minutes=minutes))
@@ -287,6 +288,7 @@ def test_an_explanation_that_is_not_done_leaves_no_folder(study, quick, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_plain_network_has_a_page_without_capsules(tmp_path):
     run = stored(tmp_path / "cnn", "cnn", filters=(4, 4))
     page = report_run(run, ReportConfig(data="fashion-mini", images=20, device="cpu")).read_text()
@@ -294,6 +296,7 @@ def test_a_plain_network_has_a_page_without_capsules(tmp_path):
     assert "How it was trained is not recorded." in page
 
 
+@pytest.mark.slow
 def test_a_network_whose_capsules_depend_on_neighbours_has_a_page_without_them(tmp_path):
     tiny = {"filters": 8, "primary_types": 2, "hidden": (6,), "decoder": (16,)}
     run = stored(tmp_path / "batch", "small", scale_over="batch", **tiny)

@@ -142,6 +142,7 @@ def test_no_command_runs_code_that_a_folder_names(foreign, capsys, arguments, na
     assert "theirs" not in sys.modules
 
 
+@pytest.mark.slow
 def test_what_the_user_names_or_trusts_is_imported(foreign, capsys):
     quick = ["--attacks", "fgsm", "--limit", "10", "--no-checks", "--device", "cpu"]
     write_weights(foreign / "run", gammacaps.create("small", **TINY).state_dict())

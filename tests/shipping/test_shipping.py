@@ -90,6 +90,7 @@ def test_what_stays_too_large_is_refused_and_leaves_nothing(run, tmp_path, monke
     assert not (tmp_path / "half").exists()
 
 
+@pytest.mark.slow
 def test_a_card_is_of_these_weights_and_of_no_others(run, tmp_path):
     with pytest.raises(InputError, match="is not halved"):
         card(run, "tiny", shipped=tmp_path)

@@ -36,6 +36,7 @@ def test_a_batch_that_can_t_be_read_stops_training(tmp_path, monkeypatch):
         next(coming)
 
 
+@pytest.mark.slow
 def test_training_on_disk_ends_at_the_weights_of_training_in_memory(tmp_path):
     store_set("fashion-mini", tmp_path / "set")
     for name, data in (("memory", "fashion-mini"), ("disk", str(tmp_path / "set"))):

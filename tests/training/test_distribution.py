@@ -112,6 +112,7 @@ def test_accumulated_parts_give_the_gradient_of_the_whole_batch(changes):
     torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_training_in_parts_takes_the_steps_of_one_in_whole_batches(tmp_path):
     train(tiny(steps=2), tmp_path / "whole")
     train(tiny(steps=2, accumulate=4), tmp_path / "parts")
@@ -245,6 +246,7 @@ def test_a_killed_worker_is_started_again_and_the_run_ends_at_the_very_same_plac
     assert not [path for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_a_launch_that_starts_again_goes_on_and_another_does_not(tmp_path, monkeypatch):
     run, config = tmp_path / "run", tiny(steps=4, checkpoint_every=2)
     told = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
@@ -263,6 +265,7 @@ def test_a_launch_that_starts_again_goes_on_and_another_does_not(tmp_path, monke
         train(config, run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["job 7", "none"])
 def test_a_restart_takes_no_other_launch_s_run_and_replaces_it_once(tmp_path, monkeypatch, name):
     run, config = tmp_path / "run", tiny(steps=4, checkpoint_every=2)
@@ -296,6 +299,7 @@ def test_a_launch_without_a_name_or_logs_goes_on_with_nothing(tmp_path, monkeypa
         train(tiny(steps=1), tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_what_is_given_beside_resume_counts_and_the_rest_stays(tmp_path, monkeypatch):
     run = tmp_path / "run"
     train(tiny(steps=1, accumulate=4, recompute_encoder=True), run)

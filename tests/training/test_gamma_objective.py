@@ -122,6 +122,7 @@ def test_capsules_that_follow_their_sets_are_as_useful_as_can_be():
     torch.testing.assert_close(value, (10 - size) * size / 10)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_term_logs_it_and_keeps_the_sets(tmp_path):
     run = tmp_path / "run"
     train(tiny(steps=25, robust=False, gamma=1.0, lr=0.01), run)
@@ -145,6 +146,7 @@ def test_without_weight_nothing_is_kept_or_logged(tmp_path):
     assert "gamma" not in json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_at_the_weights_of_an_unbroken_one(tmp_path):
     train(tiny(steps=4, gamma=0.5), tmp_path / "whole")
     train(tiny(steps=4, gamma=0.5), tmp_path / "broken", until=2)
@@ -153,6 +155,7 @@ def test_a_resumed_run_ends_at_the_weights_of_an_unbroken_one(tmp_path):
     assert weights[0] == weights[1]
 
 
+@pytest.mark.slow
 def test_a_run_of_before_goes_on_without_it(tmp_path):
     run = tmp_path / "run"
     train(tiny(steps=4, gamma=0.0), run, until=2)

@@ -135,6 +135,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
         resume(run)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "gammacaps.training.step.classification_loss",
@@ -161,6 +162,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(place)], check=False)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk, capsys):
     run = small_disk / "run"
     arguments = options(steps=6, **{"checkpoint-every": 2, "log-every": 1, "no-robust": ()})
@@ -181,6 +183,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(small_disk, capsys):
     assert rows(run)[-1]["step"] == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -276,6 +279,7 @@ def test_minutes_end_training_and_a_config_comes_out_that_goes_in_again(tmp_path
     assert weights(tmp_path / "run") == weights(tmp_path / "again")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed_at", [2, 4])
 def test_a_run_killed_between_its_checkpoint_and_its_weights_loses_nothing(tmp_path, monkeypatch, killed_at):
     """At its first save and at its last."""
@@ -296,6 +300,7 @@ def test_a_run_killed_between_its_checkpoint_and_its_weights_loses_nothing(tmp_p
     assert weights(tmp_path / "run") == weights(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_broken_checkpoint_and_a_foreign_one_get_one_sentence(tmp_path):
     run = tmp_path / "run"
     train(tiny(steps=2), run)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
@@ -24,6 +25,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
+@pytest.mark.slow
 def test_stopping_on_the_way_changes_nothing(tmp_path):
     train(CONFIG, tmp_path / "whole")
     assert step_of(tmp_path / "broken") == 0

@@ -44,6 +44,7 @@ def test_a_folder_in_which_a_training_lives_is_neither_overwritten_nor_resumed(t
     assert Run(run).config.train.seed == 1
 
 
+@pytest.mark.slow
 def test_a_training_holds_its_folder_from_the_first_step_to_the_last(tmp_path, monkeypatch):
     run, take_step, refused = tmp_path / "run", loop.take_step, []
 
@@ -122,6 +123,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", [False, True], ids=["npz", "stored"])
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_run_does_not_go_on_with_other_data(tmp_path, monkeypatch, what, stored):
