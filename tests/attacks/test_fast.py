@@ -11,6 +11,7 @@ from gammacaps.attacks import pgd
 from gammacaps.attacks.balls import LinfBall
 from gammacaps.attacks.fast import FastAttack, fast_attack
 from gammacaps.attacks.losses import LOSSES
+from gammacaps.models.frozen import FrozenNetwork
 from gammacaps.ops import length
 
 pytestmark = pytest.mark.slow  # in Triton's interpreter
@@ -34,6 +35,11 @@ def small_network(**changes):
     return model
 
 
+def stepwise(model, images, labels, **options):
+    """The plain attack, as a function that is no module is attacked."""
+    return pgd(lambda x: model(x), images, labels, random_start=False, **options)
+
+
 def some_images(count=3, shape=(1, 9, 9)):
     return torch.rand(count, *shape, device=DEVICE), torch.arange(count, device=DEVICE) % 3
 
@@ -53,7 +59,7 @@ def some_images(count=3, shape=(1, 9, 9)):
 def test_the_frozen_network_has_the_model_s_capsules_and_image_gradient(changes):
     model = small_network(**changes)
     images, _ = some_images(2, model.config.image_shape)
-    network = FastAttack(model, 2, torch.float32, "margin", False).network
+    network = FrozenNetwork(model, 2, torch.float32)
     poses = network.forward(images)
     leaf = images.clone().requires_grad_()
     plain = model.parse(leaf, couplings=False).poses[-1]
@@ -62,16 +68,15 @@ def test_the_frozen_network_has_the_model_s_capsules_and_image_gradient(changes)
     torch.testing.assert_close(network.backward(grad), torch.autograd.grad(plain, leaf, grad)[0], rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("loss", [*LOSSES, "a function"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_the_attacked_images_are_the_plain_attack_s(loss):
     model = small_network()
     images, labels = some_images()
-    given = (lambda scores, goal: -scores.gather(1, goal.unsqueeze(1)).squeeze(1)) if loss == "a function" else loss
     ball = LinfBall(images, 0.1)
     # A batch that is not full: what fills it up must not matter.
-    fast = FastAttack(model, 4, torch.float32, given, False)
-    attacked = fast.run(images, ball.low, ball.high, labels, 0.03, 2, 1.0)
-    plain = pgd(model, images, labels, eps=0.1, step=0.03, steps=2, random_start=False, loss=given)
+    fast = FastAttack(model, (4, 1, 9, 9), torch.float32, loss, False)
+    attacked = fast.run(images, ball.low, ball.high, labels, 0.03, 2)
+    plain = stepwise(model, images, labels, eps=0.1, step=0.03, steps=2, loss=loss)
     # A gradient next to 0 may have another sign.
     assert (attacked != plain).float().mean() < 0.01
     assert ((attacked - images).abs() <= 0.1).all()
@@ -81,23 +86,26 @@ def test_new_weights_are_used_once_refreshed_and_targets_are_approached():
     model = small_network()
     images, labels = some_images()
     ball = LinfBall(images, 0.2)
-    fast = FastAttack(model, 3, torch.float32, "margin", False)
-    first = fast.run(images, ball.low, ball.high, labels, 0.05, 1, 1.0)
+    fast = FastAttack(model, (3, 1, 9, 9), torch.float32, "margin", False)
+    toward = FastAttack(model, (3, 1, 9, 9), torch.float32, "margin", False, sign=-1.0)
+    toward.run(images, ball.low, ball.high, labels, 0.05, 1)
+    first = fast.run(images, ball.low, ball.high, labels, 0.05, 1)
     for parameter in model.parameters():
         parameter.copy_(torch.randn_like(parameter) * 0.3)
-    second = fast.run(images, ball.low, ball.high, labels, 0.05, 1, -1.0)
-    assert not torch.equal(first, second)
-    toward = pgd(model, images, labels, eps=0.2, step=0.05, steps=1, random_start=False, targets=labels)
-    assert (second != toward).float().mean() < 0.01
+    for attack, goal in ((fast, {}), (toward, {"targets": labels})):
+        second = attack.run(images, ball.low, ball.high, labels, 0.05, 1)
+        assert not torch.equal(first, second)
+        plain = stepwise(model, images, labels, eps=0.2, step=0.05, steps=1, **goal)
+        assert (second != plain).float().mean() < 0.01
 
 
 def test_colour_images_are_attacked_alike_and_a_model_is_not_kept_alive():
     model = small_network(image_shape=(3, 9, 9))
     images, labels = some_images(2, (3, 9, 9))
     ball = LinfBall(images, 0.1)
-    fast = FastAttack(model, 2, torch.float32, "margin", False)
-    attacked = fast.run(images, ball.low, ball.high, labels, 0.03, 1, 1.0)
-    plain = pgd(model, images, labels, eps=0.1, step=0.03, steps=1, random_start=False)
+    fast = FastAttack(model, (2, 3, 9, 9), torch.float32, "margin", False)
+    attacked = fast.run(images, ball.low, ball.high, labels, 0.03, 1)
+    plain = stepwise(model, images, labels, eps=0.1, step=0.03, steps=1)
     assert (attacked != plain).float().mean() < 0.01
     alive = weakref.ref(model)
     del model
@@ -110,8 +118,8 @@ def test_a_broken_image_stays_as_it_was_broken():
     images, _ = some_images()
     labels = (length(model.parse(images).poses[-1]).argmax(1) + 1) % 3  # all are misclassified from the start
     ball = LinfBall(images, 0.2)
-    fast = FastAttack(model, 3, torch.float32, "margin", True)
-    assert torch.equal(fast.run(images, ball.low, ball.high, labels, 0.05, 2, 1.0), images)
+    fast = FastAttack(model, (3, 1, 9, 9), torch.float32, "margin", True)
+    assert torch.equal(fast.run(images, ball.low, ball.high, labels, 0.05, 2), images)
 
 
 def test_elsewhere_the_plain_attack_is_used():
@@ -125,16 +133,19 @@ def test_elsewhere_the_plain_attack_is_used():
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="there is no CUDA device here")
-@pytest.mark.parametrize("preset", ["paper", "small"])
-def test_replayed_steps_are_the_plain_attack_s(preset):
+@pytest.mark.parametrize("preset", ["paper", "small", "residual", "cnn", "matrix"])
+@pytest.mark.parametrize("stop", [False, True])
+def test_replayed_steps_are_the_plain_attack_s(preset, stop):
+    torch.manual_seed(0)
     model = gammacaps.create(preset).to(DEVICE)
     images = torch.rand(70, 1, 28, 28, device=DEVICE)
     labels = torch.arange(70, device=DEVICE) % 10
-    fast = fast_attack(model, images, "margin", "linf", False)
+    fast = fast_attack(model, images, "margin", "linf", stop)
     assert fast is not None
     ball = LinfBall(images, 0.3)
-    attacked = fast.run(images, ball.low, ball.high, labels, 0.01, 5, 1.0)
-    step_by_step = FastAttack(model, fast.batch, torch.float32, lambda s, y: LOSSES["margin"](s, y), False)
-    again = step_by_step.run(images, ball.low, ball.high, labels, 0.01, 5, 1.0)
-    assert (attacked != again).float().mean() < 0.01
-    assert torch.equal(attacked, fast.run(images, ball.low, ball.high, labels, 0.01, 5, 1.0))
+    attacked = fast.run(images, ball.low, ball.high, labels, 0.01, 1)
+    plain = stepwise(model, images, labels, eps=0.3, step=0.01, steps=1, until_broken=stop)
+    assert (attacked != plain).float().mean() < 0.02  # later steps start where rounding turned a sign
+    again = [fast.run(images, ball.low, ball.high, labels, 0.01, 5) for _ in range(2)]
+    assert torch.equal(*again)
+    assert ((again[0] - images).abs() <= 0.3).all()

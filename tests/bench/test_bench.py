@@ -4,7 +4,6 @@ import csv
 import dataclasses
 import json
 import math
-import types
 
 import pytest
 import torch
@@ -12,6 +11,7 @@ import torch
 import gammacaps
 from gammacaps.bench import gate, run, table, tasks, ways
 from gammacaps.cli import main
+from gammacaps.models import frozen
 from gammacaps.models.gamma_capsules import GammaCapsConfig
 
 QUICK = ["bench", "--device", "cpu", "--preset", "small", "--batches", "2", "--rounds", "2"]
@@ -155,11 +155,10 @@ def test_the_floor_is_counted_from_operations():
 @pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels are compiled here, and take no tensors of a CPU")
 def test_engine_and_formulas_give_the_exact_answers(monkeypatch):
-    # A graph that runs the step anew, float32, a batch that needs filling up.
-    monkeypatch.setattr(ways, "captured", lambda step, x: types.SimpleNamespace(replay=step))
+    # In float32, with a batch that needs filling up.
     monkeypatch.setattr(ways, "BATCHES", 2)
-    whole = ways.FastAttack
-    monkeypatch.setattr(ways, "FastAttack", lambda model, batch, _, *rest: whole(model, batch, torch.float32, *rest))
+    whole = frozen.FrozenNetwork
+    monkeypatch.setattr(frozen, "FrozenNetwork", lambda model, batch, _: whole(model, batch, torch.float32))
     monkeypatch.setattr(ways, "compiled", lambda function: function)
     shape = {"image_shape": (1, 9, 9), "filters": 16, "kernel": 5, "stride": 1, "primary_kernel": 3, "decoder": ()}
     capsules = {"primary_types": 2, "primary_size": 4, "hidden": (3,), "hidden_size": 4, "class_size": 4, "classes": 3}

@@ -220,7 +220,7 @@ def test_replayed_steps_are_the_plain_ones(layer):
     assert fast_steps(model, index, 70, 0.01, 1e-5) is not None
     fast = FastSteps(model, index, 70, 0.01, 1e-5, torch.float32)  # in bfloat16 more signs differ than may here
     moved = fast.run(images, chosen, 5)
-    assert fast.graph is not None
+    assert fast.recording.graph is not None
     plain = descended(model, index, images, chosen, 1, 0.01, 1e-5)  # later steps start where rounding turned a sign
     assert (fast.run(images, chosen, 1) != plain).float().mean() < 0.02
     assert torch.equal(moved, fast.run(images, chosen, 5))

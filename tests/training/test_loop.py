@@ -20,7 +20,7 @@ from gammacaps.training import watch
 from gammacaps.training.batches import batch_of
 from gammacaps.training.checkpoint import CHECKPOINT, step_of
 from gammacaps.training.learner import Learner
-from gammacaps.training.losses import classification_loss, reconstruction_loss
+from gammacaps.training.losses import classification_loss, reconstruction_loss, spread_margin
 from gammacaps.training.new_model import new_model
 from gammacaps.training.step import take_step
 from gammacaps.training.train import Finished, resume, train
@@ -137,9 +137,10 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
 
 @pytest.mark.slow
 def test_a_loss_that_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
+    from_fifth = (spread_margin(4) + spread_margin(5)) / 2  # the margin tells the step
     monkeypatch.setattr(
         "gammacaps.training.step.classification_loss",
-        lambda n, s, y, step: classification_loss(n, s, y, step) * (float("nan") if step >= 5 else 1),
+        lambda n, s, y, margin: classification_loss(n, s, y, margin) * (float("nan") if margin > from_fifth else 1),
     )
     run = tmp_path / "run"
     with pytest.raises(InputError, match=f"NaN or infinite by step 6.*last good checkpoint is {run / CHECKPOINT}"):

@@ -9,11 +9,13 @@ True
 
 from gammacaps.attacks.attack import Attack
 from gammacaps.attacks.auto import auto_attack
-from gammacaps.attacks.gradient import fgsm, frozen, pgd
+from gammacaps.attacks.gradient import fgsm, pgd
 from gammacaps.attacks.losses import LOSSES
 from gammacaps.attacks.noise import grey, noise
 from gammacaps.attacks.table import add_attack, attack_named, attack_names, suites
 from gammacaps.attacks.vote import vote_surrogate
+from gammacaps.nn.frozen import frozen
+from gammacaps.replay import replayed
 
 __all__ = [
     "LOSSES",
@@ -27,6 +29,7 @@ __all__ = [
     "grey",
     "noise",
     "pgd",
+    "replayed",
     "suites",
     "vote_surrogate",
 ]

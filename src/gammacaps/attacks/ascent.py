@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gammacaps.attacks.balls import Ball, LinfBall
 from gammacaps.attacks.checks import check_scores
 from gammacaps.attacks.fast import FastAttack, fast_attack
 from gammacaps.attacks.losses import AttackLoss, loss_of
 from gammacaps.data.checks import check_labels
+from gammacaps.replay import replayed
 
 
 class Slope:
@@ -19,6 +20,7 @@ class Slope:
         self, model: Callable[[Tensor], Tensor], loss: str | AttackLoss, labels: Tensor, targets: Tensor | None
     ) -> None:
         self.model, self.loss, self.function = model, loss, loss_of(loss)
+        self.answer = replayed(model) if isinstance(model, nn.Module) else model
         self.goal = (labels if targets is None else targets).long()  # B
         self.aimed = targets is not None
         self.sign = -1 if self.aimed else 1
@@ -26,7 +28,7 @@ class Slope:
 
     def at(self, points: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
         """How high each point lies, a point for each of the images `which`, and whether it is broken."""
-        goal, scores = self.goal[which], self.model(points)
+        goal, scores = self.goal[which], self.answer(points)
         if not self._checked:
             check_scores(scores, goal)
             self._checked = True
@@ -60,7 +62,7 @@ def ascend(
     to where it is broken.
     """
     stands = torch.ones(len(points), dtype=torch.bool, device=points.device)
-    fast = fast_attack(slope.model, points, slope.loss, norm, until_broken)
+    fast = fast_attack(slope.model, points, slope.loss, norm, until_broken, slope.sign)
     if fast is not None:
         return _replayed(fast, slope, ball, points, which, step, steps), stands
     ends = points.clone() if until_broken else points
@@ -85,7 +87,7 @@ def _replayed(
     """The same steps by the engine, which leaves broken points where they are by itself."""
     assert isinstance(ball, LinfBall)
     check_labels(slope.goal, len(slope.goal), fast.classes)
-    return fast.run(points, ball.low, ball.high, slope.goal[which], step, steps, slope.sign)
+    return fast.run(points, ball.low, ball.high, slope.goal[which], step, steps)
 
 
 def _gradient(value: Tensor, points: Tensor) -> Tensor:

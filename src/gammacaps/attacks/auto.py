@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gammacaps.attacks.checks import check_attack, check_scores
-from gammacaps.attacks.gradient import Classifier, frozen
+from gammacaps.attacks.gradient import Classifier
 from gammacaps.data.checks import check_labels
 from gammacaps.errors import InputError, check_choice
+from gammacaps.nn.frozen import frozen
+from gammacaps.replay import replayed
 
 # In AutoAttack's own order, each on the images that those before it left standing.
 PARTS = ("apgd-ce", "apgd-t", "fab-t", "square")
@@ -61,8 +63,9 @@ def auto_attack(
     reason = why_not_auto(part, classes)
     if reason is not None:
         raise InputError(f"The attack {part} can't run: {reason}.")
+    answer = replayed(model) if isinstance(model, nn.Module) else model
     with frozen(model), _random_state_kept():
-        attacked = _part(model, eps, part, seed, queries, classes, images.device).perturb(images.clone(), labels)
+        attacked = _part(answer, eps, part, seed, queries, classes, images.device).perturb(images.clone(), labels)
         with torch.no_grad():
             broken = model(attacked).argmax(dim=1) != labels
     return torch.where(broken.view(-1, 1, 1, 1), attacked.detach(), images)

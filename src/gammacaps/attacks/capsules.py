@@ -5,9 +5,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gammacaps.attacks.balls import LinfBall
+from gammacaps.attacks.capsule_steps import pushed
 from gammacaps.attacks.checks import check_attack, check_start
-from gammacaps.attacks.gradient import frozen
 from gammacaps.models import CapsuleModel
+from gammacaps.nn.frozen import frozen
 
 
 def push(
@@ -36,6 +37,10 @@ def push(
     check_start(starts, images, what="starts")
     ball = LinfBall(images, eps)
     points = ball.project(images + eps * starts)
+    sizes = [step * eps * (1 - n / steps) for n in range(steps)]
+    by_engine = pushed(model, layer, images, points, capsules, upward, until, eps, [*sizes, 0.0])
+    if by_engine is not None:
+        return by_engine
     direction = torch.where(upward, 1.0, -1.0).to(images)
     best = torch.full_like(direction, -torch.inf)  # direction * length
     alive = torch.arange(len(images), device=images.device)  # the rows still worked on
@@ -53,7 +58,7 @@ def push(
             (gradient,) = torch.autograd.grad(value.sum(), leaf)
             ball, alive = ball.of(left), alive[left]
             # A gradient that is not a number moves nothing, so that the points stay images.
-            moved = ball.step(leaf.detach()[left], gradient[left].nan_to_num(), step * eps * (1 - n / steps))
+            moved = ball.step(leaf.detach()[left], gradient[left].nan_to_num(), sizes[n])
             points = ball.project(moved)
     return best.abs(), passes
 

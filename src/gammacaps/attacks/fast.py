@@ -1,139 +1,107 @@
-"""PGD on a gamma-capsule network at the speed of the GPU: Triton kernels in a CUDA graph, weights frozen.
+"""PGD at the speed of the GPU: one step is recorded for each size of batch, and replayed as often as there are steps.
 
-One step of the attack is captured once for each size of batch and replayed as often as there are steps; the host waits
-for nothing in between. Where this can't run, `fast_attack` says why, and the plain attack is used.
+The network's pass is that of its kernels where it has some, else its own forward and autograd: any classifier will do.
+Where this can't run, `fast_attack` gives None, and the plain attack is used.
 """
 
-import functools
-import warnings
-import weakref
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any
+import importlib.util
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gammacaps.attacks.losses import LOSSES, AttackLoss
-from gammacaps.models import GammaCapsNet, has_kernels
-from gammacaps.nn.vector import why_no_kernels
-from gammacaps.ops import length
-from gammacaps.ops.routing.choice import plain_wanted
+from gammacaps.replay.answers import may_replay
+from gammacaps.replay.passes import autocast_dtype, new_pass
+from gammacaps.replay.recording import Recording
+from gammacaps.replay.rooms import Room, room_of
 
-# Batches are filled up to a multiple of this, so that few sizes need a graph of their own.
+# Batches are filled up to a multiple of this, so that few sizes need a recording of their own.
 BATCHES = 64
-# Graphs kept for a model; each holds the memory of a pass.
-GRAPHS = 6
 
 
 class FastAttack:
     """The steps of PGD in the L-inf ball for batches of one size, in memory that is used again at every call."""
 
-    def __init__(self, model: GammaCapsNet, batch: int, dtype: torch.dtype, loss: str | AttackLoss, stay: bool) -> None:
-        from gammacaps.models.frozen import FrozenNetwork
-
+    def __init__(
+        self,
+        model: nn.Module,
+        shape: tuple[int, ...],
+        dtype: torch.dtype,
+        loss: str,
+        stay: bool,
+        sign: float = 1.0,
+        room: Room | None = None,
+    ) -> None:
+        """Up the loss for sign 1, down for sign -1."""
         device = next(model.parameters()).device
-        self.network, self.loss, self.stay, self.batch = FrozenNetwork(model, batch, dtype), loss, stay, batch
-        shape = (batch, *model.image_shape)
+        with torch.no_grad():
+            self.classes = model(torch.zeros(1, *shape[1:], device=device)).shape[1]
+        self.work, self.loss, self.stay, self.sign = new_pass(model, shape[0], dtype), loss, stay, sign
         self.x, self.low, self.high = (torch.zeros(shape, device=device) for _ in range(3))
-        self.labels = torch.zeros(batch, dtype=torch.int64, device=device)
-        self.size, self.sign = torch.zeros(1, device=device), 1.0
-        self.weights, self.classes = addresses(model), model.classes
-        self.graph: torch.cuda.CUDAGraph | None = None
+        self.labels = torch.zeros(shape[0], dtype=torch.int64, device=device)
+        self.size = torch.zeros(1, device=device)
+        self.room = room or Room(device)
+        self.recording: Recording | None = None
 
-    def run(
-        self, start: Tensor, low: Tensor, high: Tensor, labels: Tensor, size: float, steps: int, sign: float
-    ) -> Tensor:
-        """`steps` steps of `size` from `start`, up the loss for sign 1, down for sign -1."""
-        if sign != self.sign:
-            self.sign, self.graph = sign, None
-        for mine, given in ((self.x, start), (self.low, low), (self.high, high), (self.labels, labels)):
-            mine[: len(given)].copy_(given)
-        self.size.fill_(size)
-        self.network.refresh()
-        if self.x.is_cuda and isinstance(self.loss, str):
-            if self.graph is None:
-                self.graph = captured(self.step, self.x)
+    def run(self, start: Tensor, low: Tensor, high: Tensor, labels: Tensor, size: float, steps: int) -> Tensor:
+        """`steps` steps of `size` from `start`."""
+        with torch.no_grad(), self.room.turn():
+            if self.recording is None:
+                self.recording = Recording(self.step, self.x.device, self.room.pool)
+            for mine, given in ((self.x, start), (self.low, low), (self.high, high), (self.labels, labels)):
+                mine[: len(given)].copy_(given)
+            self.size.fill_(size)
+            self.work.refresh()
             for _ in range(steps):
-                self.graph.replay()
+                self.recording.replay()
+            return self.x[: len(start)].clone()
+
+    def step(self) -> tuple[Tensor, ...]:
+        """One step, of the images in place."""
+        if self.loss == "margin":
+            margins, grad = self.work.margin(self.x, self.labels, self.sign)
         else:
-            for _ in range(steps):
-                self.step()
-        return self.x[: len(start)].clone()
-
-    def step(self) -> None:
-        from gammacaps.ops.kernels.capsules import margin_gradient
-        from gammacaps.ops.kernels.images import climb
-
-        v = self.network.forward(self.x)
-        margins, grad = margin_gradient(v, self.labels, self.sign)
-        if self.loss != "margin":
-            grad = self.sign * loss_gradient(self.loss, v, self.labels)
+            scores = self.work.forward(self.x)
+            margins = LOSSES["margin"](scores, self.labels)
+            grad = self.work.backward(self.sign * loss_gradient(self.loss, scores, self.labels))
         broken = None if not self.stay else margins if self.sign > 0 else -margins
-        climb(self.x, self.network.backward(grad), self.low, self.high, self.size, broken)
+        climb(self.x, grad, self.low, self.high, self.size, broken)
+        return ()
 
 
-def loss_gradient(
-    loss: str | AttackLoss, v: Float[Tensor, "B N D"], labels: Int[Tensor, "B"]
-) -> Float[Tensor, "B N D"]:
-    """The gradient at the class capsules of a loss of their lengths."""
-    function = LOSSES[loss] if isinstance(loss, str) else loss
-    leaf = v.detach().requires_grad_()
+def loss_gradient(loss: str, scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, "B N"]:
+    """The gradient at the scores of a loss of theirs."""
+    leaf = scores.detach().requires_grad_()
     with torch.enable_grad():
-        (grad,) = torch.autograd.grad(function(length(leaf), labels).sum(), leaf)
+        (grad,) = torch.autograd.grad(LOSSES[loss](leaf, labels).sum(), leaf)
     return grad
 
 
-def captured(step: Callable[[], None], x: Tensor) -> torch.cuda.CUDAGraph:
-    """A step as a CUDA graph; it is run first outside, for kernels to be compiled, and x put back."""
-    before = x.clone()
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    # Other threads load images and talk to other processes: only what this one does may disturb the capture.
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        step()
-    x.copy_(before)
-    return graph
+def climb(x: Tensor, grad: Tensor, low: Tensor, high: Tensor, size: Tensor, stay: Tensor | None) -> None:
+    """A step of `size` along the gradient's sign, back between low and high, in place; not where `stay` is above 0."""
+    if x.is_cuda and importlib.util.find_spec("triton") is not None:
+        from gammacaps.ops.kernels.images import climb as by_kernel
+
+        by_kernel(x, grad.contiguous(), low, high, size, stay)
+        return
+    # A gradient that is not a number moves nothing.
+    moved = (x + size * grad.nan_to_num().sign()).clamp(low, high)
+    x.copy_(moved if stay is None else torch.where((stay > 0).view(-1, *(1,) * (x.ndim - 1)), x, moved))
 
 
-def addresses(model: nn.Module) -> tuple[int, ...]:
-    """Where the weights lie: a graph reads them there."""
-    return tuple(p.data_ptr() for p in model.parameters())
-
-
-_attacks: "weakref.WeakKeyDictionary[nn.Module, OrderedDict[Any, FastAttack]]" = weakref.WeakKeyDictionary()
-
-
-def fast_attack(model: Any, images: Tensor, loss: str | AttackLoss, norm: str, stay: bool) -> FastAttack | None:
-    """The fast attack for these images, or None where it can't run; the reason is said once if it could be mended."""
-    if not (has_kernels(model) and images.is_cuda and norm == "linf" and images.dtype == torch.float32):
+def fast_attack(
+    model: object, images: Tensor, loss: str | AttackLoss, norm: str, stay: bool, sign: float = 1.0
+) -> FastAttack | None:
+    """The fast attack for these images, or None where it can't run."""
+    if norm != "linf" or not isinstance(loss, str) or images.dtype != torch.float32:
         return None
-    if plain_wanted() or model.depends_on_neighbours or tuple(images.shape[1:]) != model.image_shape:
+    if (room := room_of(model, images)) is None:
         return None
-    dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
-    reason = why_no_kernels(model)
-    if reason is not None:
-        _say_once(reason)
+    assert isinstance(model, nn.Module)
+    if next(model.parameters(), images).device != images.device or not may_replay(model, images, room):
         return None
-    batch = -(-len(images) // BATCHES) * BATCHES
-    mine = _attacks.setdefault(model, OrderedDict())
-    key = (batch, dtype, loss, stay)
-    engine = mine.pop(key, None)
-    if engine is None or engine.weights != addresses(model):
-        with torch.autocast("cuda", enabled=False):
-            engine = FastAttack(model, batch, dtype, loss, stay)
-    if isinstance(loss, str):  # a function may be new at every call
-        mine[key] = engine
-        while len(mine) > GRAPHS:
-            mine.popitem(last=False)
-    return engine
-
-
-@functools.lru_cache
-def _say_once(reason: str) -> None:
-    warnings.warn(f"The fast attack can't run ({reason}); the plain one is used instead.", stacklevel=4)
+    shape = (-(-len(images) // BATCHES) * BATCHES, *images.shape[1:])
+    dtype = autocast_dtype(images.device)
+    key = ("pgd", shape, dtype, loss, stay, sign)
+    return room.get(key, lambda: FastAttack(model, shape, dtype, loss, stay, sign, room))

@@ -1,16 +1,16 @@
 """Attacks that follow the gradient of the image: FGSM and PGD, on any torch classifier."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gammacaps.attacks.ascent import Slope, ascend
 from gammacaps.attacks.balls import BALLS
 from gammacaps.attacks.checks import check_attack, check_start
 from gammacaps.attacks.losses import AttackLoss
 from gammacaps.data.checks import check_labels
+from gammacaps.nn.frozen import frozen
 
 Classifier = Callable[[Tensor], Tensor]
 
@@ -122,17 +122,3 @@ class _Worst:
         changed = which[better]
         self.images[changed], self.height[changed] = points[better], height[better]
         self.broken[changed] = broken[better]
-
-
-@contextlib.contextmanager
-def frozen(model: Classifier) -> Iterator[None]:
-    """No weight of the model asks for a gradient inside the block, so none is computed for an attack."""
-    parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
-    learning = [p for p in parameters if p.requires_grad]
-    for parameter in learning:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in learning:
-            parameter.requires_grad_(True)

@@ -10,16 +10,19 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from gammacaps.attacks.fast import BATCHES, FastAttack, captured, fast_attack
+from gammacaps.attacks.fast import BATCHES, fast_attack
 from gammacaps.attacks.losses import margin
 from gammacaps.models import GammaCapsNet, Model
 from gammacaps.nn import RoutedCapsules, layers_of
 from gammacaps.ops import Routed, length, route, rule_named
 from gammacaps.ops.routing.rules import route_by_formula
+from gammacaps.replay.recording import Recording
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.execution import deterministic
 from gammacaps.training.learner import new_learner
-from gammacaps.training.step import precision, take_step
+from gammacaps.training.recorded_losses import recorded_losses
+from gammacaps.training.sharing import Sharing
+from gammacaps.training.step import Objective, precision, take_step
 
 Call = Callable[[], tuple[Tensor, ...]]
 Network = TypeVar("Network", bound=nn.Module)
@@ -93,19 +96,22 @@ def routing(layer: nn.Module, poses: Tensor, grad: Tensor, *, compile: bool = Fa
 
 def network_engine(model: GammaCapsNet, images: Tensor, labels: Tensor, *, gradient: bool) -> Call:
     """The fast attack's network, with the margin's gradient or without; the batch is filled up as the attack does."""
+    from gammacaps.models.frozen import FrozenNetwork
     from gammacaps.ops.kernels.capsules import margin_gradient
 
     count = len(images)
-    attack = FastAttack(model, -(-count // BATCHES) * BATCHES, torch.bfloat16, "margin", False)
-    attack.x[:count], attack.labels[:count] = images, labels
+    batch = -(-count // BATCHES) * BATCHES
+    network = FrozenNetwork(model, batch, torch.bfloat16)
+    x = torch.cat((images, images.new_zeros(batch - count, *images.shape[1:])))
+    goal = torch.cat((labels, labels.new_zeros(batch - count)))
 
     def step() -> tuple[Tensor, ...]:
-        v = attack.network.forward(attack.x)
+        v = network.forward(x)
         if not gradient:
             return (length(v)[:count],)
-        return length(v)[:count], attack.network.backward(margin_gradient(v, attack.labels, 1.0)[1])[:count]
+        return length(v)[:count], network.backward(margin_gradient(v, goal, 1.0)[1])[:count]
 
-    return replayed(step, attack.x)
+    return Recording(step, images.device).replay
 
 
 def routing_engine(layer: RoutedCapsules, poses: Tensor, grad: Tensor) -> Call:
@@ -113,19 +119,7 @@ def routing_engine(layer: RoutedCapsules, poses: Tensor, grad: Tensor) -> Call:
     from gammacaps.models.frozen import FrozenLayer
 
     kernels = FrozenLayer(layer, len(poses))
-    return replayed(lambda: (kernels.forward(poses), kernels.backward(grad)), poses)
-
-
-def replayed(step: Call, x: Tensor) -> Call:
-    """A step that reads `x`, captured in a CUDA graph."""
-    outputs: list[Tensor] = []
-    graph = captured(lambda: outputs.__setitem__(slice(None), step()), x)
-
-    def run() -> tuple[Tensor, ...]:
-        graph.replay()
-        return tuple(outputs)
-
-    return run
+    return Recording(lambda: (kernels.forward(poses), kernels.backward(grad)), poses.device).replay
 
 
 def training_step(
@@ -138,9 +132,14 @@ def training_step(
         if not plain and fast_attack(model, images, config.attack_loss, "linf", False) is None:
             raise RuntimeError("the fast attack can't run here")
 
+    objective = Objective(config, model)
+    with attacked_by(plain):
+        recorded = recorded_losses(objective, model, images.device)
+    sharing = Sharing(objective, len(images), recorded=recorded)
+
     def run() -> tuple[Tensor, ...]:
         with attacked_by(plain), deterministic():
-            losses, _, attacked = take_step(config, learner, images, labels, progress)
+            losses, _, attacked = take_step(config, learner, images, labels, progress, sharing)
         return attacked - images, losses["loss"]
 
     return run

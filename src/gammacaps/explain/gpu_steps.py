@@ -1,4 +1,4 @@
-"""The steps of Algorithm 2 at the speed of the GPU: one step of kernels, captured as a CUDA graph and replayed."""
+"""The steps of Algorithm 2 at the speed of the GPU: one step of kernels, recorded once and replayed."""
 
 import functools
 import warnings
@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from gammacaps.attacks.fast import captured
 from gammacaps.models import GammaCapsNet, has_kernels
 from gammacaps.nn.vector import why_no_kernels
 from gammacaps.ops.routing.choice import plain_wanted
+from gammacaps.replay.recording import Recording
 
 
 class FastSteps:
@@ -28,28 +28,26 @@ class FastSteps:
         self.network, self.layer, self.step, self.penalty = FrozenNetwork(model, batch, dtype), layer, step, penalty
         self.x = torch.zeros(batch, *model.image_shape, device=device)
         self.chosen = torch.zeros(batch, dtype=torch.int64, device=device)
-        self.graph: torch.cuda.CUDAGraph | None = None
+        self.recording: Recording | None = None
 
     def run(self, images: Float[Tensor, "B C H W"], chosen: Int[Tensor, "B"], steps: int) -> Float[Tensor, "B C H W"]:
         """Images of a full batch after so many steps toward their chosen capsules."""
+        if self.recording is None:
+            self.recording = Recording(self.one, self.x.device)
         self.x.copy_(images)
         self.chosen.copy_(chosen)
-        if self.x.is_cuda and self.graph is None:
-            self.graph = captured(self.one, self.x)
         for _ in range(steps):
-            if self.graph is None:
-                self.one()
-            else:
-                self.graph.replay()
+            self.recording.replay()
         return self.x.clone()
 
-    def one(self) -> None:
-        """One step, of kernels alone."""
+    def one(self) -> tuple[Tensor, ...]:
+        """One step, of the images in place."""
         from gammacaps.ops.kernels.capsules import activation_gradient
         from gammacaps.ops.kernels.images import descend
 
         v = self.network.forward(self.x, self.layer)  # B n D
         descend(self.x, self.network.backward(activation_gradient(v, self.chosen)), self.step, self.penalty)
+        return ()
 
 
 def fast_steps(model: nn.Module, layer: int, batch: int, step: float, penalty: float) -> FastSteps | None:

@@ -142,9 +142,8 @@ class GammaCapsNet(RoutedNetwork):
 def has_kernels(model: object) -> TypeGuard[GammaCapsNet]:
     """Whether a `FrozenNetwork` can be made of it, which gives what the network itself does.
 
-    A convolution is the only encoder with kernels of its own, and kernels would pass hooks by: with them what switches
-    capsules off.
+    Kernels would pass hooks by: with them what switches capsules off.
     """
-    if not isinstance(model, GammaCapsNet) or model.config.encoder != "convolution":
+    if not isinstance(model, GammaCapsNet):
         return False
     return not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())

@@ -18,7 +18,9 @@ def margin_loss(lengths: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Floa
     return (present + absent).sum(dim=-1).mean()
 
 
-def spread_loss(activations: Float[Tensor, "B N"], labels: Int[Tensor, "B"], margin: float) -> Float[Tensor, ""]:
+def spread_loss(
+    activations: Float[Tensor, "B N"], labels: Int[Tensor, "B"], margin: float | Tensor
+) -> Float[Tensor, ""]:
     """The true class's activation above each other's by the margin (Hinton et al. 2018, eq. 3)."""
     true = activations.gather(1, labels.unsqueeze(-1))  # B 1
     short = relu(margin - (true - activations)).square()  # B N; at the true class it is margin^2
@@ -31,13 +33,13 @@ def spread_margin(step: int) -> float:
 
 
 def classification_loss(
-    name: str, scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"], step: int
+    name: str, scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"], margin: float | Tensor
 ) -> Float[Tensor, ""]:
-    """The loss that a network's `loss` attribute names, or that was chosen in its place."""
+    """The loss that a network's `loss` attribute names, or that was chosen in its place; `margin` is the spread's."""
     if name == "margin":
         return margin_loss(scores, labels)
     if name == "spread":
-        return spread_loss(scores, labels, spread_margin(step))
+        return spread_loss(scores, labels, margin)
     if name == "ce-log":
         return ce_log(scores, labels).mean()
     check_choice("loss", name, ("margin", "spread", "ce-log", "cross-entropy"))

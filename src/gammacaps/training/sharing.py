@@ -7,6 +7,7 @@ gradients is the gradient of the whole batch, however it is split.
 import contextlib
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gammacaps.distributed.processes import ALONE, Processes
 from gammacaps.errors import InputError
+from gammacaps.progress import say
+from gammacaps.replay.recording import CannotRecord
+from gammacaps.training.recorded_losses import RecordedLosses
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ def parts_of(size: int, processes: Processes, accumulate: int) -> list[BatchPart
 class Sharing:
     """The parts of a batch of `size` images that this process computes, and the objective that it computes of each.
 
-    `all_learn` is False where some weights get no gradient, such as a decoder's without its loss.
+    `all_learn` is False where some weights get no gradient, such as a decoder's without its loss; `recorded` is the
+    learning pass where it can be replayed.
     """
 
     def __init__(
@@ -56,20 +61,34 @@ class Sharing:
         *,
         accumulate: int = 1,
         all_learn: bool = True,
+        recorded: RecordedLosses | None = None,
     ) -> None:
-        self.size, self.processes, self.objective = size, processes, objective
+        self.size, self.processes, self.objective, self.recorded = size, processes, objective, recorded
         self.parts = parts_of(size, processes, accumulate)
         self.own = slice(self.parts[0].in_batch.start, self.parts[-1].in_batch.stop)
         if processes.count > 1:
             self.objective = DistributedDataParallel(objective, find_unused_parameters=not all_learn)
 
-    def backward(self, loss: Tensor, part: BatchPart) -> None:
-        """Adds the gradient of a part's loss; after the last part it is that of the whole batch, in every process."""
-        # DistributedDataParallel takes the mean over the processes, where a sum is wanted.
-        weight = part.weight * self.processes.count
-        (loss if weight == 1 else weight * loss).backward()
+    def learned(self, part: BatchPart, *given: Any) -> tuple[dict[str, Tensor], Tensor]:
+        """What the objective gives for a part, whose gradient is added up.
 
-    def quiet(self, part: BatchPart) -> contextlib.AbstractContextManager[None]:
+        After the last part the gradient is that of the whole batch, in every process.
+        """
+        if self.recorded is not None and len(self.parts) == 1 and self.processes.count == 1:
+            tensors = self.objective.given(*given)
+            try:
+                return self.recorded(**tensors), tensors["attacked"]
+            except CannotRecord as error:
+                say(f"The learning pass is not replayed but run step by step ({error}).")
+                self.recorded = None
+        with self._quiet(part):
+            values, attacked = self.objective(*given)
+            # DistributedDataParallel takes the mean over the processes, where a sum is wanted.
+            weight = part.weight * self.processes.count
+            (values["loss"] if weight == 1 else weight * values["loss"]).backward()
+        return values, attacked
+
+    def _quiet(self, part: BatchPart) -> contextlib.AbstractContextManager[None]:
         """In it, a part before the last keeps its gradients to this process."""
         if isinstance(self.objective, DistributedDataParallel) and not part.last:
             return self.objective.no_sync()

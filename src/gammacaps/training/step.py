@@ -13,7 +13,7 @@ from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.class_sets import ClassSets
 from gammacaps.training.gamma_objective import ACTIVE, GammaObjective
 from gammacaps.training.learner import Learner
-from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss
+from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss, spread_margin
 from gammacaps.training.schedule import learning_rate, radius, step_size
 from gammacaps.training.sharing import Sharing
 
@@ -37,10 +37,8 @@ def take_step(
     learner.optimizer.zero_grad(set_to_none=True)
     parts, attacked = [], []
     for part in sharing.parts:
-        with sharing.quiet(part):
-            given, starts = (images[part.given], labels[part.given]), noise[part.in_batch]
-            values, moved = sharing.objective(*given, starts, learner.step, progress)
-            sharing.backward(values["loss"], part)
+        given, starts = (images[part.given], labels[part.given]), noise[part.in_batch]
+        values, moved = sharing.learned(part, *given, starts, learner.step, progress)
         parts.append(values)
         attacked.append(moved)
     learner.optimizer.step()
@@ -66,20 +64,33 @@ class Objective(nn.Module):
         self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float
     ) -> tuple[dict[str, Tensor], Tensor]:
         """The loss and what it consists of, the accuracy (under attack), and the (attacked) images."""
-        config, model = self.config, self.model
-        name = loss_name(config, model)
-        clean = None
+        given = self.given(images, labels, noise, step, progress)
+        return self.losses(**given), given["attacked"]
+
+    def given(self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float) -> dict[str, Tensor]:
+        """All that the losses of a step are computed from; the attack is the only part that is run for it."""
+        config, model, clean = self.config, self.model, None
         with precision(images.device):
             if config.trades and config.robust:
-                clean = model(images)
+                with torch.no_grad():
+                    clean = model(images)
             attacked = attack(config, model, images, labels, step, progress, clean, noise) if config.robust else images
+        margin = torch.full((), spread_margin(step), device=images.device)
+        return {"images": images, "labels": labels, "attacked": attacked, "margin": margin}
+
+    def losses(self, images: Tensor, labels: Tensor, attacked: Tensor, margin: Tensor) -> dict[str, Tensor]:
+        """The loss and what it consists of, and the accuracy (under attack)."""
+        config, model = self.config, self.model
+        name = loss_name(config, model)
+        with precision(images.device):
             parse = model.parse(attacked, couplings=False) if has_capsules(model) else None
             scores = model(attacked) if parse is None else parse.scores
-            if clean is None:
-                loss = classification_loss(name, scores, labels, step)
-            else:
-                loss = classification_loss(name, clean, labels, step)
+            if config.trades and config.robust:
+                clean = model(images)
+                loss = classification_loss(name, clean, labels, margin)
                 loss = loss + config.trades * divergence(name, clean, scores).mean()
+            else:
+                loss = classification_loss(name, scores, labels, margin)
             losses = {"classification": loss.detach()}
             if self.reconstructs:
                 assert has_capsules(model)
@@ -92,7 +103,7 @@ class Objective(nn.Module):
             term, active = self.gamma(parse, labels)
             losses |= {"gamma": term.detach(), ACTIVE: active}
             loss = loss + config.gamma_weight() * term
-        return {"loss": loss, **losses, "accuracy": (scores.argmax(dim=1) == labels).float().mean()}, attacked
+        return {"loss": loss, **losses, "accuracy": (scores.argmax(dim=1) == labels).float().mean()}
 
 
 def attack(

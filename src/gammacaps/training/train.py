@@ -30,6 +30,7 @@ from gammacaps.training.held_folder import HeldFolder
 from gammacaps.training.learner import Learner, new_learner
 from gammacaps.training.loop import take_steps
 from gammacaps.training.new_model import new_model
+from gammacaps.training.recorded_losses import recorded_losses
 from gammacaps.training.schedule import Length
 from gammacaps.training.sharing import Sharing, parts_of
 from gammacaps.training.signals import StopRequests, noted_signals
@@ -167,8 +168,15 @@ def _learn(
     if length.share(learner) >= 1:
         held.write(write_weights, learner.weights())  # it may have been killed before
         raise Finished(f"{folder} is finished (step {learner.step}): give more --steps or --minutes to go on.")
-    objective, size = Objective(config, model, sets), min(config.batch, len(data.labels))
-    sharing = Sharing(objective, size, processes, accumulate=config.accumulate, all_learn=objective.all_learn())
+    objective, size = Objective(config, model, sets).to(device), min(config.batch, len(data.labels))
+    sharing = Sharing(
+        objective,
+        size,
+        processes,
+        accumulate=config.accumulate,
+        all_learn=objective.all_learn(),
+        recorded=recorded_losses(objective, model, device) if not config.recompute_encoder else None,
+    )
     held.write(forget_metrics_after, learner.step)
     if described is not None:
         held.write(write_config, described)

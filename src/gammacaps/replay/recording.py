@@ -1,0 +1,72 @@
+"""Work on a GPU, recorded once as a CUDA graph and replayed without a word to the host."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Work = Callable[[], tuple[Tensor, ...]]
+
+# While one thread records, no other may: recording empties caches and waits for the device.
+_one_at_a_time = threading.Lock()
+
+
+class CannotRecord(Exception):
+    """The work asks the host in between, or does something else that a graph can't hold."""
+
+
+class Recording:
+    """`replay` does the work again, on the memory that it read and wrote when it was recorded.
+
+    `outputs` is written anew by each replay: who wants to keep it copies it. Before it is recorded, it
+    or `warm_up` is run once, for kernels to be compiled and libraries to be ready. Elsewhere than on a GPU the work
+    itself is called, and its outputs are written to the same memory, so that it behaves alike.
+    """
+
+    def __init__(
+        self, work: Work, device: torch.device, pool: Any = None, warm_up: Callable[[], object] | None = None
+    ) -> None:
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self._outputs: tuple[Tensor, ...] | None
+        if device.type == "cuda":
+            with _one_at_a_time, torch.cuda.device(device), torch.inference_mode(False):
+                self.graph, self._outputs = _recorded(work, pool, warm_up or work)
+        else:
+            self.work, self._outputs = work, None
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """What the work gave the last time."""
+        if self._outputs is None:
+            self._outputs = self.work()
+        return self._outputs
+
+    def replay(self) -> tuple[Tensor, ...]:
+        """The outputs after the work was done again."""
+        if self.graph is not None:
+            self.graph.replay()
+        elif self._outputs is None:
+            self._outputs = self.work()
+        else:
+            for kept, new in zip(self._outputs, self.work(), strict=True):
+                kept.copy_(new)
+        return self.outputs
+
+
+def _recorded(work: Work, pool: Any, warm_up: Callable[[], object]) -> tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...]]:
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        warm_up()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        # Other threads load images and talk to other processes: only what this one does may disturb the recording.
+        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+            outputs = work()
+    except RuntimeError as error:
+        torch.cuda.synchronize()
+        raise CannotRecord(str(error).strip().splitlines()[0]) from error
+    return graph, outputs
