@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from gammacaps.attacks.balls import Ball, LinfBall
 from gammacaps.attacks.checks import check_scores
 from gammacaps.attacks.fast import FastAttack, fast_attack
-from gammacaps.attacks.losses import AttackLoss, loss_of
+from gammacaps.attacks.losses import Against, AttackLoss, loss_of
 from gammacaps.data.checks import check_labels
 from gammacaps.replay import replayed
 
@@ -87,7 +87,8 @@ def _replayed(
     """The same steps by the engine, which leaves broken points where they are by itself."""
     assert isinstance(ball, LinfBall)
     check_labels(slope.goal, len(slope.goal), fast.classes)
-    return fast.run(points, ball.low, ball.high, slope.goal[which], step, steps)
+    others = slope.loss.others[which] if isinstance(slope.loss, Against) else None
+    return fast.run(points, ball.low, ball.high, slope.goal[which], step, steps, others)
 
 
 def _gradient(value: Tensor, points: Tensor) -> Tensor:

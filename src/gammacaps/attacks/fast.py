@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from gammacaps.attacks.losses import LOSSES, AttackLoss
+from gammacaps.attacks.losses import LOSSES, Against, AttackLoss, loss_of
 from gammacaps.replay.answers import may_replay
 from gammacaps.replay.passes import autocast_dtype, new_pass
 from gammacaps.replay.recording import Recording
@@ -28,29 +28,42 @@ class FastAttack:
         model: nn.Module,
         shape: tuple[int, ...],
         dtype: torch.dtype,
-        loss: str,
+        loss: str | Against,
         stay: bool,
         sign: float = 1.0,
         room: Room | None = None,
     ) -> None:
-        """Up the loss for sign 1, down for sign -1."""
+        """Up the loss for sign 1, down for sign -1; of an `Against` the function counts, the scores come with `run`."""
         device = next(model.parameters()).device
         with torch.no_grad():
             self.classes = model(torch.zeros(1, *shape[1:], device=device)).shape[1]
-        self.work, self.loss, self.stay, self.sign = new_pass(model, shape[0], dtype), loss, stay, sign
+        self.work, self.stay, self.sign = new_pass(model, shape[0], dtype), stay, sign
+        self.others = torch.zeros(shape[0], self.classes, device=device)
+        self.loss = loss if isinstance(loss, str) else Against(loss.function, self.others)
         self.x, self.low, self.high = (torch.zeros(shape, device=device) for _ in range(3))
         self.labels = torch.zeros(shape[0], dtype=torch.int64, device=device)
         self.size = torch.zeros(1, device=device)
         self.room = room or Room(device)
         self.recording: Recording | None = None
 
-    def run(self, start: Tensor, low: Tensor, high: Tensor, labels: Tensor, size: float, steps: int) -> Tensor:
+    def run(
+        self,
+        start: Tensor,
+        low: Tensor,
+        high: Tensor,
+        labels: Tensor,
+        size: float,
+        steps: int,
+        others: Tensor | None = None,
+    ) -> Tensor:
         """`steps` steps of `size` from `start`."""
         with torch.no_grad(), self.room.turn():
             if self.recording is None:
                 self.recording = Recording(self.step, self.x.device, self.room.pool)
             for mine, given in ((self.x, start), (self.low, low), (self.high, high), (self.labels, labels)):
                 mine[: len(given)].copy_(given)
+            if others is not None:
+                self.others[: len(others)].copy_(others)
             self.size.fill_(size)
             self.work.refresh()
             for _ in range(steps):
@@ -70,11 +83,11 @@ class FastAttack:
         return ()
 
 
-def loss_gradient(loss: str, scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, "B N"]:
+def loss_gradient(loss: str | Against, scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, "B N"]:
     """The gradient at the scores of a loss of theirs."""
     leaf = scores.detach().requires_grad_()
     with torch.enable_grad():
-        (grad,) = torch.autograd.grad(LOSSES[loss](leaf, labels).sum(), leaf)
+        (grad,) = torch.autograd.grad(loss_of(loss)(leaf, labels).sum(), leaf)
     return grad
 
 
@@ -94,7 +107,7 @@ def fast_attack(
     model: object, images: Tensor, loss: str | AttackLoss, norm: str, stay: bool, sign: float = 1.0
 ) -> FastAttack | None:
     """The fast attack for these images, or None where it can't run."""
-    if norm != "linf" or not isinstance(loss, str) or images.dtype != torch.float32:
+    if norm != "linf" or not isinstance(loss, str | Against) or images.dtype != torch.float32:
         return None
     if (room := room_of(model, images)) is None:
         return None
@@ -103,5 +116,5 @@ def fast_attack(
         return None
     shape = (-(-len(images) // BATCHES) * BATCHES, *images.shape[1:])
     dtype = autocast_dtype(images.device)
-    key = ("pgd", shape, dtype, loss, stay, sign)
+    key = ("pgd", shape, dtype, loss if isinstance(loss, str) else loss.function, stay, sign)
     return room.get(key, lambda: FastAttack(model, shape, dtype, loss, stay, sign, room))

@@ -1,6 +1,7 @@
 """What an attack makes large: one number an image, from its scores and labels."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
@@ -42,6 +43,17 @@ def dlr(scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor,
 
 
 LOSSES: dict[str, AttackLoss] = {"margin": margin, "ce": ce, "ce-log": ce_log, "dlr": dlr}
+
+
+@dataclass(frozen=True, eq=False)
+class Against:
+    """A loss that holds an image's scores against others, such as those it had without attack."""
+
+    function: Callable[[Tensor, Tensor], Tensor]  # of the others and the scores, both (B, N), to (B,)
+    others: Tensor  # B N
+
+    def __call__(self, scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, "B"]:
+        return self.function(self.others, scores)
 
 
 def loss_of(loss: str | AttackLoss) -> AttackLoss:

@@ -1,5 +1,8 @@
 """A module that answers like a classifier, with gradients of the images, by replaying recorded passes."""
 
+import contextlib
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -120,6 +123,11 @@ def recorded_pass(model: nn.Module, images: Tensor, room: Room, *, gradient: boo
     """A recorded pass that these images fit into; None where the network turns out to be none that can be replayed."""
     if not may_replay(model, images, room):
         return None
+    return kept_pass(model, images, room, gradient=gradient)
+
+
+def kept_pass(model: nn.Module, images: Tensor, room: Room, *, gradient: bool) -> RecordedPass:
+    """A recorded pass that these images fit into, from the room."""
     batch, dtype = size_for(len(images)), autocast_dtype(images.device)
     key = ("pass", batch, tuple(images.shape[1:]), dtype, gradient)
     return room.get(key, lambda: RecordedPass(model, images, batch, room, gradient=gradient))
@@ -158,11 +166,15 @@ def _compared(model: nn.Module, images: Tensor, room: Room, buffers: list[tuple[
         return f"it does not give scores (B, N) but {tuple(scores.shape)}"
     grad = torch.randn_like(scores)
     gradient = plain.backward(grad)
-    if _apart(plain.forward(images), scores) > limit:
+    with _waits() as waits:
+        again = plain.forward(images)
+    if _apart(again, scores) > limit:
         return "it gives other scores for the same images each time"
     if any(not torch.equal(now, before) for now, before in buffers):
         return "a pass changes its buffers"
-    recorded = RecordedPass(model, images, size_for(len(images)), room, gradient=True)
+    if waits:
+        return "it makes the host wait for the device"
+    recorded = kept_pass(model, images, room, gradient=True)
     again, turn = recorded.scores(images)
     if _apart(again, scores) > limit or _apart(recorded.gradient(images, grad, turn), gradient) > 4 * limit:
         return "its scores hang on how many images there are, or on something else that a recording misses"
@@ -170,6 +182,23 @@ def _compared(model: nn.Module, images: Tensor, room: Room, buffers: list[tuple[
     if _apart(recorded.scores(others)[0], plain.forward(others)) > limit:
         return "it takes other ways for other images"
     return None
+
+
+@contextlib.contextmanager
+def _waits() -> Iterator[list[Any]]:
+    """The list holds something after the block if the host had to wait for the device in it, as no recording can."""
+    if not torch.cuda.is_available():
+        yield []
+        return
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield said
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+    said[:] = [one for one in said if "synchroniz" in str(one.message)]
 
 
 def _apart(ours: Tensor, right: Tensor) -> float:

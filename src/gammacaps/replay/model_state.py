@@ -34,8 +34,6 @@ def fingerprint(model: nn.Module) -> tuple[object, ...]:
 
 def why_not_recorded(model: nn.Module) -> str | None:
     """Why replaying would not give what the network gives, as far as it shows; None where nothing speaks against it."""
-    if getattr(model, "depends_on_neighbours", False):
-        return "what it says of an image hangs on the others of the batch"
     if torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks:
         return "hooks on all modules would not be called"
     for part in model.modules():

@@ -67,6 +67,14 @@ def _recorded(work: Work, pool: Any, warm_up: Callable[[], object]) -> tuple[tor
         with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
             outputs = work()
     except RuntimeError as error:
-        torch.cuda.synchronize()
+        _recover()
         raise CannotRecord(str(error).strip().splitlines()[0]) from error
     return graph, outputs
+
+
+def _recover() -> None:
+    """After a recording that was broken off: torch's random numbers wait for its end, which that of another brings."""
+    torch.cuda.synchronize()
+    small = torch.zeros(1, device="cuda")
+    with torch.cuda.graph(torch.cuda.CUDAGraph(), capture_error_mode="thread_local"):
+        small.add_(1)

@@ -72,6 +72,8 @@ def room_of(model: object, images: Tensor) -> Room | None:
     """The room of a network for these images, empty after a change of the network; None where it must run plainly."""
     if not isinstance(model, nn.Module) or not images.is_cuda or plain_wanted():
         return None
+    if getattr(model, "depends_on_neighbours", False):
+        return None
     if transformed(images) or _get_current_dispatch_mode_stack() or torch.cuda.is_current_stream_capturing():
         return None
     return room_for(model, images.device)

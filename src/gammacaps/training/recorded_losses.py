@@ -39,9 +39,15 @@ class RecordedLosses:
         weights = list(self.model.parameters())
         with torch.enable_grad():
             values = self.objective.losses(**self.given)
-            self.gradients = torch.autograd.grad(values["loss"], weights, allow_unused=True)
+            gradients = torch.autograd.grad(values["loss"], weights, allow_unused=True)
+        self.gradients = [g if g is None else _laid_out_as(w, g) for w, g in zip(weights, gradients, strict=True)]
         self.names = tuple(values)
         return (*(value.detach() for value in values.values()), *(g for g in self.gradients if g is not None))
+
+
+def _laid_out_as(weight: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient in the memory order of its weight, as optimizers take it."""
+    return gradient if gradient.stride() == weight.stride() else torch.empty_like(weight).copy_(gradient)
 
 
 def recorded_losses(objective: Any, model: nn.Module, device: torch.device) -> RecordedLosses | None:

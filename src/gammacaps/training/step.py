@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from gammacaps.attacks import pgd
-from gammacaps.attacks.losses import AttackLoss
+from gammacaps.attacks.losses import Against, AttackLoss
 from gammacaps.models import Model, has_capsules
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.class_sets import ClassSets
 from gammacaps.training.gamma_objective import ACTIVE, GammaObjective
 from gammacaps.training.learner import Learner
-from gammacaps.training.losses import classification_loss, divergence, reconstruction_loss, spread_margin
+from gammacaps.training.losses import classification_loss, divergence, divergence_of, reconstruction_loss, spread_margin
 from gammacaps.training.schedule import learning_rate, radius, step_size
 from gammacaps.training.sharing import Sharing
 
@@ -120,12 +120,7 @@ def attack(
     eps, size = radius(config, progress), step_size(config, progress)
     loss: str | AttackLoss = config.attack_loss
     if clean is not None:
-        before = clean.detach()
-
-        def away(scores: Tensor, _: Tensor) -> Tensor:
-            return divergence(loss_name(config, model), before, scores)
-
-        loss = away
+        loss = Against(divergence_of(loss_name(config, model)), clean.detach())
     noise = draw_noise(config, images, step, len(images)) if noise is None else noise
     start = images + (2 * noise - 1) * eps
     return pgd(model, images, labels, eps=eps, step=size, steps=config.attack_steps, loss=loss, start=start)
