@@ -75,11 +75,12 @@ class KernelFront:
 
     def backward(self, grad: Float[Tensor, "B I d"]) -> Float[Tensor, "B C H W"]:
         first, second = self.convolutions
-        grouped = self.entries.view(*grad.shape)
-        at_entries = squash_gradient(grouped, grad, self.dtype).view(self.entries.shape)
-        _, rows, columns, _ = self.features.shape
+        features, entries = self.features, self.entries
+        del self.features, self.entries  # their memory is then free for other recordings
+        at_entries = squash_gradient(entries.view(*grad.shape), grad, self.dtype).view(entries.shape)
+        _, rows, columns, _ = features.shape
         at_features = convolution.input_gradient(
-            at_entries, self.arranged[1], second.stride[0], (rows, columns), self.features
+            at_entries, self.arranged[1], second.stride[0], (rows, columns), features
         )
         _, height, width = self.image_shape
         at_pixels = convolution.input_gradient(
@@ -135,6 +136,8 @@ class FrozenLayer:
     def backward(self, grad: Float[Tensor, "B J D"]) -> Float[Tensor, "B I d"]:
         """The gradient of the poses from the gradient at what `forward` gave, once for each `forward`."""
         wanted = Wanted(poses=True, weight=False, bias=False)
-        gradient = self.kernels.backward(self.inputs, self.kept, grad, None, wanted, once=True)[0]
+        inputs, kept = self.inputs, self.kept
+        del self.inputs, self.kept
+        gradient = self.kernels.backward(inputs, kept, grad, None, wanted, once=True)[0]
         assert gradient is not None
         return gradient

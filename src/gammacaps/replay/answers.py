@@ -198,7 +198,7 @@ def _waits() -> Iterator[list[Any]]:
             yield said
         finally:
             torch.cuda.set_sync_debug_mode(before)
-    said[:] = [one for one in said if "synchroniz" in str(one.message)]
+    said[:] = [one for one in said if "called a synchronizing" in str(one.message)]
 
 
 def _apart(ours: Tensor, right: Tensor) -> float:

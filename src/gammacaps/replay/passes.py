@@ -93,7 +93,9 @@ class KernelPass:
 
     def backward(self, grad: Float[Tensor, "B n"]) -> Float[Tensor, "B C H W"]:
         """The image's gradient from the one at the lengths."""
-        return self.network.backward(self.poses * (grad / self.lengths.clamp_min(TINY)).unsqueeze(-1))
+        poses, lengths = self.poses, self.lengths
+        del self.poses, self.lengths
+        return self.network.backward(poses * (grad / lengths.clamp_min(TINY)).unsqueeze(-1))
 
     def margin(
         self, images: Float[Tensor, "B C H W"], labels: Int[Tensor, "B"], sign: float

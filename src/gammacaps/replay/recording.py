@@ -68,8 +68,15 @@ def _recorded(work: Work, pool: Any, warm_up: Callable[[], object]) -> tuple[tor
             outputs = work()
     except RuntimeError as error:
         _recover()
-        raise CannotRecord(str(error).strip().splitlines()[0]) from error
+        raise CannotRecord(_first_line(error)) from error
     return graph, outputs
+
+
+def _first_line(error: BaseException) -> str:
+    """Of the error that the others followed."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _recover() -> None:
