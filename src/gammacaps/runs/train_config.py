@@ -40,6 +40,14 @@ class TrainConfig:
     """Move each image at random by up to so many pixels, its edges continued."""
     flip: bool = False
     """Mirror half of the images, left to right: for things, not for digits."""
+    turn: float = 0.0
+    """Turn each image at random by up to so many degrees, its edges continued."""
+    zoom: float = 0.0
+    """Scale each image at random by up to 1 +- this share: 0.1 is from 0.9 to 1.1."""
+    brightness: float = 0.0
+    """Make each image brighter or darker at random, by up to this; pixels stay from 0 to 1."""
+    contrast: float = 0.0
+    """Change each image's contrast at random: its difference from its mean, times up to 1 +- this."""
     loss: LossName = "own"
     """What training makes small: the network's own (margin loss of capsules, spread loss of matrix capsules,
     cross-entropy of a CNN), or (ce-log, for capsules) the cross-entropy of lengths as shares of their sum, to which
@@ -101,6 +109,9 @@ class TrainConfig:
             check_whole(name, getattr(self, name))
         check_whole("attack_steps", self.attack_steps, most=MOST_STEPS)
         check_whole("shift", self.shift, least=0)
+        check_amount("turn", self.turn, most=180)
+        for name in ("brightness", "contrast"):
+            check_amount(name, getattr(self, name), most=1)
         for name in ("attack_step", "trades", "reconstruction", "gamma"):
             check_amount(name, getattr(self, name))
         for name in ("epochs", "minutes"):
@@ -115,7 +126,8 @@ class TrainConfig:
             raise InputError("loss ce-log is for capsules; a cnn learns from cross-entropy anyway: leave it out.")
         check_amount("lr", self.lr, zero=False, most=1e30)  # float32 ends soon after
         _check("eps_ramp", 0 <= self.eps_ramp <= 1, "from 0 to 1", self)
-        _check("ema", 0 <= self.ema < 1, "from 0 to less than 1", self)
+        for name in ("ema", "zoom"):
+            _check(name, 0 <= getattr(self, name) < 1, "from 0 to less than 1", self)
         check_seed(self.seed)
         model_changes(self)
 
