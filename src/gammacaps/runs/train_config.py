@@ -87,6 +87,8 @@ class TrainConfig:
     """Adam's learning rate; the paper's is 0.001, constant."""
     schedule: Schedule = "cosine"
     """Learning rate over training: the paper's constant, cosine to 0, or decay by 0.96 each 20,000 steps."""
+    weight_decay: float = 0.0
+    """Weight decay (AdamW): each step takes the learning rate times this off the weights, but not off biases."""
     ema: float = 0.99
     """Decay of the weights' running mean, which is then what is saved (0.999 is usual); 0 for none."""
     reconstruction: float = 0.0005
@@ -112,7 +114,7 @@ class TrainConfig:
         check_amount("turn", self.turn, most=180)
         for name in ("brightness", "contrast"):
             check_amount(name, getattr(self, name), most=1)
-        for name in ("attack_step", "trades", "reconstruction", "gamma"):
+        for name in ("attack_step", "trades", "reconstruction", "gamma", "weight_decay"):
             check_amount(name, getattr(self, name))
         for name in ("epochs", "minutes"):
             check_amount(name, getattr(self, name), zero=False, most=MOST)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gammacaps.models import Model
 from gammacaps.runs.train_config import TrainConfig
@@ -35,6 +35,21 @@ def new_learner(config: TrainConfig, model: Model, device: torch.device) -> Lear
     """What training starts from, for a network on its device."""
     return Learner(
         model,
-        torch.optim.Adam(model.parameters(), lr=config.lr, fused=device.type == "cuda"),
+        new_optimizer(config, model, fused=device.type == "cuda"),
         {name: tensor.clone() for name, tensor in model.state_dict().items()} if config.ema else {},
     )
+
+
+def new_optimizer(config: TrainConfig, model: nn.Module, *, fused: bool) -> torch.optim.Adam:
+    """Adam; with weight decay AdamW (Loshchilov and Hutter, 2019), which shrinks weights beside Adam's own step."""
+    if not config.weight_decay:
+        return torch.optim.Adam(model.parameters(), lr=config.lr, fused=fused)
+    weights = matrices(model)
+    others = [p for p in model.parameters() if all(p is not weight for weight in weights)]
+    groups = [{"params": weights, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=config.lr, fused=fused)
+
+
+def matrices(model: nn.Module) -> list[nn.Parameter]:
+    """The weights that multiply: of convolutions, routing and linear layers; no biases, no scales of channels."""
+    return [p for name, p in model.named_parameters() if p.ndim > 1 and name.rpartition(".")[2] != "bias"]
