@@ -52,6 +52,9 @@ class TrainConfig:
     """What training makes small: the network's own (margin loss of capsules, spread loss of matrix capsules,
     cross-entropy of a CNN), or (ce-log, for capsules) the cross-entropy of lengths as shares of their sum, to which
     it is the same whether all capsules are long or short."""
+    smoothing: float = 0.0
+    """Label smoothing: an image counts by this share as of every class alike. For the margin loss the lengths that it
+    asks for, 0.9 and 0.1, are moved by this share toward their mean; for the spread loss its margin is less by it."""
     robust: bool = True
     """Train under attack, or (--no-robust) on clean images."""
     eps: float = 0.3
@@ -128,7 +131,7 @@ class TrainConfig:
             raise InputError("loss ce-log is for capsules; a cnn learns from cross-entropy anyway: leave it out.")
         check_amount("lr", self.lr, zero=False, most=1e30)  # float32 ends soon after
         _check("eps_ramp", 0 <= self.eps_ramp <= 1, "from 0 to 1", self)
-        for name in ("ema", "zoom"):
+        for name in ("ema", "zoom", "smoothing"):
             _check(name, 0 <= getattr(self, name) < 1, "from 0 to less than 1", self)
         check_seed(self.seed)
         model_changes(self)

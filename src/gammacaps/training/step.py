@@ -76,9 +76,9 @@ class Objective(nn.Module):
             parse = model.parse(attacked, couplings=False) if has_capsules(model) else None
             scores = model(attacked) if parse is None else parse.scores
             if clean is None:
-                loss = classification_loss(name, scores, labels, step)
+                loss = classification_loss(name, scores, labels, step, config.smoothing)
             else:
-                loss = classification_loss(name, clean, labels, step)
+                loss = classification_loss(name, clean, labels, step, config.smoothing)
                 loss = loss + config.trades * divergence(name, clean, scores).mean()
             losses = {"classification": loss.detach()}
             if self.reconstructs:
