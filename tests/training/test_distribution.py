@@ -97,7 +97,7 @@ def test_a_batch_smaller_than_its_parts_is_one_sentence():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{}, {"trades": 2.0, "ema": 0.9}])
+@pytest.mark.parametrize("changes", [{}, {"trades": 2.0, "ema": 0.9}, {"weight_perturbation": 0.05}])
 def test_accumulated_parts_give_the_gradient_of_the_whole_batch(changes):
     """In float64, where no sign of the attack's gradients hangs on the order of a sum."""
     config, data, found = tiny(**changes), load_set("fashion-mini", "train"), []

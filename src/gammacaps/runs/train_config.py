@@ -92,6 +92,9 @@ class TrainConfig:
     """Learning rate over training: the paper's constant, cosine to 0, or decay by 0.96 each 20,000 steps."""
     weight_decay: float = 0.0
     """Weight decay (AdamW): each step takes the learning rate times this off the weights, but not off biases."""
+    weight_perturbation: float = 0.0
+    """Adversarial weight perturbation: each step learns at weights moved up the loss by this share of their norm, so
+    that more of what is learned holds for other images (0.005 is usual); two more passes a step, 0 for none."""
     ema: float = 0.99
     """Decay of the weights' running mean, which is then what is saved (0.999 is usual); 0 for none."""
     reconstruction: float = 0.0005
@@ -115,7 +118,7 @@ class TrainConfig:
         check_whole("attack_steps", self.attack_steps, most=MOST_STEPS)
         check_whole("shift", self.shift, least=0)
         check_amount("turn", self.turn, most=180)
-        for name in ("brightness", "contrast"):
+        for name in ("brightness", "contrast", "weight_perturbation"):
             check_amount(name, getattr(self, name), most=1)
         for name in ("attack_step", "trades", "reconstruction", "gamma", "weight_decay"):
             check_amount(name, getattr(self, name))
