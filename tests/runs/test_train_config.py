@@ -63,6 +63,8 @@ def test_config_files(tmp_path):
         ({"weight_decay": -1}, "weight_decay must be 0 or more, not -1"),
         ({"smoothing": 1}, "smoothing must be from 0 to less than 1, not 1"),
         ({"weight_perturbation": 2}, "weight_perturbation must be at most 1, not 2"),
+        ({"validate": -1}, "validate must be 0 or more, not -1"),
+        ({"validate_every": 0}, "validate_every must be at least 1, not 0"),
         ({"turn": 181}, "turn must be at most 180, not 181"),
         ({"turn": -1}, "turn must be 0 or more, not -1"),
         ({"zoom": 1}, "zoom must be from 0 to less than 1, not 1"),

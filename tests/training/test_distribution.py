@@ -167,6 +167,24 @@ def test_two_processes_take_the_steps_of_one_and_one_goes_on_from_two(tmp_path):
 
 
 @pytest.mark.slow
+def test_two_processes_take_the_steps_of_one_with_all_options(tmp_path):
+    """Changed images, moved weights and a validation, of whose images each process measures a part."""
+    changes = {"turn": 10.0, "zoom": 0.1, "shift": 1, "brightness": 0.1, "contrast": 0.2, "smoothing": 0.1}
+    learned = {"weight_decay": 0.1, "weight_perturbation": 0.01, "validate": 50, "validate_every": 1}
+    config = tiny(steps=2, **changes, **learned)
+    train(config, tmp_path / "one")
+    done = together(2, "train", *options(config), "--accumulate", 2, "--out", tmp_path / "two")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Kept the weights of step") == 1
+    assert_nearly_the_same_steps(tmp_path / "two", tmp_path / "one")
+    found = [
+        [json.loads(line)["validation"] for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("one", "two")
+    ]
+    assert found[0] == pytest.approx(found[1], abs=0.1)  # rounding may turn an image
+
+
+@pytest.mark.slow
 def test_three_processes_without_a_decoder_s_loss_go_on_from_one(tmp_path):
     train(tiny(steps=1, reconstruction=0.0), tmp_path / "run")
     train(tiny(steps=3, reconstruction=0.0), tmp_path / "one")

@@ -9,15 +9,25 @@ from gammacaps.models import Model
 from gammacaps.runs.train_config import TrainConfig
 
 
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The best weights so far, by images that were held back."""
+
+    weights: dict[str, Tensor]
+    step: int  # after which they were measured
+    right: float  # share of the held-back images that stood
+
+
 @dataclass
 class Learner:
-    """All that changes in training: weights, their running mean, Adam's moments, how far and how long."""
+    """All that changes in training: weights, their running mean, Adam's moments, how far and how long, the best."""
 
     model: Model
     optimizer: torch.optim.Adam
     average: dict[str, Tensor]  # empty where there is no running mean
     step: int = 0
     seconds: float = 0.0
+    best: Best | None = None  # None where nothing was measured yet
 
     def take_into_average(self, decay: float) -> None:
         """Moves the running mean of the weights toward what they are now, if there is one."""
@@ -27,8 +37,12 @@ class Learner:
             self.average[key].lerp_(value, 1 - decay)
 
     def weights(self) -> dict[str, Tensor]:
-        """The weights to use: the running mean where there is one."""
+        """The weights as they are now, to use: the running mean where there is one."""
         return self.average or dict(self.model.state_dict())
+
+    def kept(self) -> dict[str, Tensor]:
+        """The weights that a run keeps: the best that were measured, else those of now."""
+        return self.weights() if self.best is None else self.best.weights
 
 
 def new_learner(config: TrainConfig, model: Model, device: torch.device) -> Learner:
