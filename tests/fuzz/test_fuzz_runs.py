@@ -189,7 +189,7 @@ def test_checkpoint(run: Path) -> None:
         assert stored is not None
         average = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         put_back(stored, Learner(model, torch.optim.Adam(model.parameters()), average))
-        assert (stored.step, stored.seconds) == (whole.step, whole.seconds)
+        assert (stored.header.step, stored.header.seconds) == (whole.header.step, whole.header.seconds)
         assert all(
             torch.equal(tensor, whole.parts[part][name])
             for part, tensors in stored.parts.items()

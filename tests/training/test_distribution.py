@@ -97,7 +97,7 @@ def test_a_batch_smaller_than_its_parts_is_one_sentence():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{}, {"trades": 2.0, "ema": 0.9}])
+@pytest.mark.parametrize("changes", [{}, {"trades": 2.0, "ema": 0.9}, {"weight_perturbation": 0.05}])
 def test_accumulated_parts_give_the_gradient_of_the_whole_batch(changes):
     """In float64, where no sign of the attack's gradients hangs on the order of a sum."""
     config, data, found = tiny(**changes), load_set("fashion-mini", "train"), []
@@ -164,6 +164,24 @@ def test_two_processes_take_the_steps_of_one_and_one_goes_on_from_two(tmp_path):
         resume(tmp_path / run, steps=3)
     assert_nearly_the_same_steps(tmp_path / "two", tmp_path / "one")
     assert len(losses(tmp_path / "two")) == 3
+
+
+@pytest.mark.slow
+def test_two_processes_take_the_steps_of_one_with_all_options(tmp_path):
+    """Changed images, moved weights and a validation, of whose images each process measures a part."""
+    changes = {"turn": 10.0, "zoom": 0.1, "shift": 1, "brightness": 0.1, "contrast": 0.2, "smoothing": 0.1}
+    learned = {"weight_decay": 0.1, "weight_perturbation": 0.01, "validate": 50, "validate_every": 1}
+    config = tiny(steps=2, **changes, **learned)
+    train(config, tmp_path / "one")
+    done = together(2, "train", *options(config), "--accumulate", 2, "--out", tmp_path / "two")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Kept the weights of step") == 1
+    assert_nearly_the_same_steps(tmp_path / "two", tmp_path / "one")
+    found = [
+        [json.loads(line)["validation"] for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("one", "two")
+    ]
+    assert found[0] == pytest.approx(found[1], abs=0.1)  # rounding may turn an image
 
 
 @pytest.mark.slow

@@ -52,6 +52,30 @@ def test_ce_log_is_the_surprise_at_the_true_share_of_the_lengths():
     assert torch.isfinite(lost.grad).all()
 
 
+def test_smoothed_labels_are_the_loss_over_all_classes_by_their_shares():
+    scores, labels = torch.rand(5, 4, dtype=torch.float64), torch.tensor([0, 3, 1, 1, 2])
+    for name in ("cross-entropy", "ce-log"):
+        expected = 0.0
+        for image, label in zip(scores.tolist(), labels.tolist(), strict=True):
+            weights = [math.exp(s) for s in image] if name == "cross-entropy" else image
+            for n, weight in enumerate(weights):
+                share = 0.2 / 4 + (0.8 if n == label else 0)
+                expected -= share * math.log(weight / sum(weights)) / len(scores)
+        assert classification_loss(name, scores, labels, 0, 0.2).item() == pytest.approx(expected)
+
+
+def test_smoothing_moves_the_lengths_that_the_margin_loss_asks_for_toward_their_mean():
+    mean, labels = (0.9 + 3 * 0.1) / 4, torch.tensor([2])
+    true, other = (length + 0.25 * (mean - length) for length in (0.9, 0.1))
+    asked = torch.tensor([[other, other, true, other]], dtype=torch.float64)
+    assert margin_loss(asked, labels, 0.25).item() == pytest.approx(0, abs=1e-15)
+    off = torch.tensor([[0.05, -0.02, -0.1, 0.0]])  # one other is too long, the true one too short
+    assert margin_loss(asked + off, labels, 0.25).item() == pytest.approx(0.5 * 0.05**2 + 0.1**2)
+    assert classification_loss("margin", asked + off, labels, 0, 0.25) == margin_loss(asked + off, labels, 0.25)
+    apart = 0.9 * spread_margin(0)
+    assert classification_loss("spread", asked, labels, 0, 0.1) == spread_loss(asked, labels, apart)
+
+
 def test_an_unknown_loss_is_refused():
     with pytest.raises(InputError, match="There is no loss 'ce': use one of margin, spread, ce-log, cross-entropy"):
         classification_loss("ce", torch.rand(2, 3), torch.tensor([0, 1]), 0)

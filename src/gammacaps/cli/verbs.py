@@ -28,6 +28,7 @@ from gammacaps.errors import InputError
 def train(options: TrainOptions) -> None:
     from gammacaps.runs.run import refuse_import
     from gammacaps.training import train as training
+    from gammacaps.training.checkpoint import best_of
 
     if options.resume is not None:
         run = options.resume
@@ -42,8 +43,14 @@ def train(options: TrainOptions) -> None:
         if warning := options.train.falls_short():
             note(f"Note: {warning}")
         training.train(options.train, run, overwrite=options.overwrite, as_json=options.json)
-    saved = f"Saved in {run}. Measure it with: gammacaps evaluate {run}"
-    show(json.dumps({"run": str(run)}) if options.json else saved)
+    kept = best_of(run)
+    if options.json:
+        best = {} if kept is None else {"kept_step": kept[0], "validation": kept[1]}
+        show(json.dumps({"run": str(run), **best}))
+        return
+    if kept is not None:
+        show(f"Kept the weights of step {kept[0]}, with which {100 * kept[1]:.1f}% of the held-back images are right.")
+    show(f"Saved in {run}. Measure it with: gammacaps evaluate {run}")
 
 
 def evaluate(options: EvaluateOptions) -> None:

@@ -40,10 +40,21 @@ class TrainConfig:
     """Move each image at random by up to so many pixels, its edges continued."""
     flip: bool = False
     """Mirror half of the images, left to right: for things, not for digits."""
+    turn: float = 0.0
+    """Turn each image at random by up to so many degrees, its edges continued."""
+    zoom: float = 0.0
+    """Scale each image at random by up to 1 +- this share: 0.1 is from 0.9 to 1.1."""
+    brightness: float = 0.0
+    """Make each image brighter or darker at random, by up to this; pixels stay from 0 to 1."""
+    contrast: float = 0.0
+    """Change each image's contrast at random: its difference from its mean, times up to 1 +- this."""
     loss: LossName = "own"
     """What training makes small: the network's own (margin loss of capsules, spread loss of matrix capsules,
     cross-entropy of a CNN), or (ce-log, for capsules) the cross-entropy of lengths as shares of their sum, to which
     it is the same whether all capsules are long or short."""
+    smoothing: float = 0.0
+    """Label smoothing: an image counts by this share as of every class alike. For the margin loss the lengths that it
+    asks for, 0.9 and 0.1, are moved by this share toward their mean; for the spread loss its margin is less by it."""
     robust: bool = True
     """Train under attack, or (--no-robust) on clean images."""
     eps: float = 0.3
@@ -79,10 +90,20 @@ class TrainConfig:
     """Adam's learning rate; the paper's is 0.001, constant."""
     schedule: Schedule = "cosine"
     """Learning rate over training: the paper's constant, cosine to 0, or decay by 0.96 each 20,000 steps."""
+    weight_decay: float = 0.0
+    """Weight decay (AdamW): each step takes the learning rate times this off the weights, but not off biases."""
+    weight_perturbation: float = 0.0
+    """Adversarial weight perturbation: each step learns at weights moved up the loss by this share of their norm, so
+    that more of what is learned holds for other images (0.005 is usual); two more passes a step, 0 for none."""
     ema: float = 0.99
     """Decay of the weights' running mean, which is then what is saved (0.999 is usual); 0 for none."""
     reconstruction: float = 0.0005
     """Weight of the reconstruction loss, summed over pixels, against the clean image."""
+    validate: int = 0
+    """Hold back so many training images, balanced over the classes and drawn by the seed, and keep the weights with
+    which most of them are right: in the worst case over two short attacks, or clean where training is. 0 for none."""
+    validate_every: int = 500
+    """Steps between measurements on the images held back; the end of training is measured too."""
     seed: int = 0
     """Seed of the initial weights, the order of the images and the attack's starts."""
     device: str = "auto"
@@ -97,11 +118,15 @@ class TrainConfig:
     """Also write scalars and pictures for TensorBoard (pip install 'gammacaps[tensorboard]')."""
 
     def __post_init__(self) -> None:
-        for name in ("batch", "accumulate", "log_every", "checkpoint_every", "steps", "size"):
+        for name in ("batch", "accumulate", "log_every", "checkpoint_every", "validate_every", "steps", "size"):
             check_whole(name, getattr(self, name))
         check_whole("attack_steps", self.attack_steps, most=MOST_STEPS)
-        check_whole("shift", self.shift, least=0)
-        for name in ("attack_step", "trades", "reconstruction", "gamma"):
+        for name in ("shift", "validate"):
+            check_whole(name, getattr(self, name), least=0)
+        check_amount("turn", self.turn, most=180)
+        for name in ("brightness", "contrast", "weight_perturbation"):
+            check_amount(name, getattr(self, name), most=1)
+        for name in ("attack_step", "trades", "reconstruction", "gamma", "weight_decay"):
             check_amount(name, getattr(self, name))
         for name in ("epochs", "minutes"):
             check_amount(name, getattr(self, name), zero=False, most=MOST)
@@ -115,7 +140,8 @@ class TrainConfig:
             raise InputError("loss ce-log is for capsules; a cnn learns from cross-entropy anyway: leave it out.")
         check_amount("lr", self.lr, zero=False, most=1e30)  # float32 ends soon after
         _check("eps_ramp", 0 <= self.eps_ramp <= 1, "from 0 to 1", self)
-        _check("ema", 0 <= self.ema < 1, "from 0 to less than 1", self)
+        for name in ("ema", "zoom", "smoothing"):
+            _check(name, 0 <= getattr(self, name) < 1, "from 0 to less than 1", self)
         check_seed(self.seed)
         model_changes(self)
 

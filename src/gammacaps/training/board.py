@@ -28,7 +28,7 @@ class Board(Watcher):
         self.writer = board_writer()(folder / "tensorboard")
 
     def after_step(self, taken: TakenStep) -> None:
-        if taken.due(taken.config.log_every):
+        if taken.logged:
             for name, value in taken.row.items():
                 self.writer.add_scalar(name, value, taken.learner.step)
         if taken.due(taken.config.checkpoint_every):

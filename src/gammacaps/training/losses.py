@@ -12,11 +12,15 @@ from gammacaps.attacks.losses import ce_log
 from gammacaps.errors import check_choice
 
 
-def margin_loss(lengths: Float[Tensor, "B N"], labels: Int[Tensor, "B"]) -> Float[Tensor, ""]:
-    """The true class's capsule longer than 0.9, the others' shorter than 0.1, these weighed by 0.5 (Sabour, eq. 4)."""
+def margin_loss(lengths: Float[Tensor, "B N"], labels: Int[Tensor, "B"], smoothing: float = 0.0) -> Float[Tensor, ""]:
+    """The true class's capsule longer than 0.9, the others' shorter than 0.1, these weighed by 0.5 (Sabour, eq. 4).
+
+    Smoothing moves these two toward their mean over the classes, by that share of the way.
+    """
     true = one_hot(labels, lengths.shape[1]).to(lengths.dtype)  # B N
-    present = true * relu(0.9 - lengths).square()
-    absent = 0.5 * (1 - true) * relu(lengths - 0.1).square()
+    nearer = 0.8 * smoothing / lengths.shape[1]
+    present = true * relu(0.9 - 0.8 * smoothing + nearer - lengths).square()
+    absent = 0.5 * (1 - true) * relu(lengths - (0.1 + nearer)).square()
     return (present + absent).sum(dim=-1).mean()
 
 
@@ -35,17 +39,22 @@ def spread_margin(step: int) -> float:
 
 
 def classification_loss(
-    name: str, scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"], margin: float | Tensor
+    name: str, scores: Float[Tensor, "B N"], labels: Int[Tensor, "B"], margin: float | Tensor, smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
-    """The loss that a network's `loss` attribute names, or that was chosen in its place; `margin` is the spread's."""
+    """The loss that a network's `loss` attribute names, or that was chosen in its place; `margin` is the spread's.
+
+    With `smoothing` an image counts by that share as of every class alike. Of losses without probabilities it takes
+    that share off the distance that they ask for between the true class and the others.
+    """
     if name == "margin":
-        return margin_loss(scores, labels)
+        return margin_loss(scores, labels, smoothing)
     if name == "spread":
-        return spread_loss(scores, labels, margin)
-    if name == "ce-log":
-        return ce_log(scores, labels).mean()
+        return spread_loss(scores, labels, (1 - smoothing) * margin)
     check_choice("loss", name, ("margin", "spread", "ce-log", "cross-entropy"))
-    return cross_entropy(scores, labels)
+    loss = ce_log(scores, labels).mean() if name == "ce-log" else cross_entropy(scores, labels)
+    if not smoothing:
+        return loss
+    return (1 - smoothing) * loss - smoothing * log_probabilities(name, scores).mean()
 
 
 def reconstruction_loss(reconstructed: Float[Tensor, "B C H W"], images: Float[Tensor, "B C H W"]) -> Float[Tensor, ""]:

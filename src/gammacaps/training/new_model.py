@@ -27,8 +27,8 @@ def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:
     if config.shift >= side:
         raise InputError(f"A shift of {config.shift} moves images of {side} pixels out of sight: give fewer.")
     model = create(config.preset, **{**fitting, **routing, **changes})
-    if pick_device(config.device).type == "cpu":  # gradients, Adam's two moments and the running mean
-        check_memory(model, copies=3 + (config.ema > 0), what="needs for training another")
+    if pick_device(config.device).type == "cpu":  # gradients, Adam's two moments, the running mean, the best
+        check_memory(model, copies=3 + (config.ema > 0) + (config.validate > 0), what="needs for training another")
     if config.standardize:
         standardize_first(model, data)
     return model

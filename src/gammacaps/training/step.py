@@ -1,6 +1,7 @@
 """One step of training: what it makes small, and the attack that it is made small under."""
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from gammacaps.training.learner import Learner
 from gammacaps.training.losses import classification_loss, divergence, divergence_of, reconstruction_loss, spread_margin
 from gammacaps.training.schedule import learning_rate, radius, step_size
 from gammacaps.training.sharing import Sharing
+from gammacaps.training.weight_perturbation import perturbed_weights
 
 
 def take_step(
@@ -35,16 +37,38 @@ def take_step(
     for group in learner.optimizer.param_groups:
         group["lr"] = learning_rate(config, learner.step, progress)
     learner.optimizer.zero_grad(set_to_none=True)
-    parts, attacked = [], []
-    for part in sharing.parts:
-        given, starts = (images[part.given], labels[part.given]), noise[part.in_batch]
-        values, moved = sharing.learned(part, *given, starts, learner.step, progress)
-        parts.append(values)
-        attacked.append(moved)
+    parts, attacked = _gradients(learner, sharing, images, labels, noise, progress)
+    if config.weight_perturbation:
+        with perturbed_weights(learner.model, config.weight_perturbation):
+            learner.optimizer.zero_grad(set_to_none=True)
+            _gradients(learner, sharing, images, labels, noise, progress, attacked)
     learner.optimizer.step()
     learner.take_into_average(config.ema)
     losses = sharing.added(parts)
     return losses, losses.pop("accuracy"), attacked[0] if len(attacked) == 1 else torch.cat(attacked)
+
+
+def _gradients(
+    learner: Learner,
+    sharing: Sharing,
+    images: Tensor,
+    labels: Tensor,
+    noise: Tensor,
+    progress: float,
+    attacked: Sequence[Tensor] | None = None,
+) -> tuple[list[dict[str, Tensor]], list[Tensor]]:
+    """Adds the batch's gradient to the weights: the values and the (attacked) images of each part of it.
+
+    With `attacked`, the images of each part as an earlier attack has moved them, they are not attacked anew.
+    """
+    parts, moved = [], []
+    for place, part in enumerate(sharing.parts):
+        given, starts = (images[part.given], labels[part.given]), noise[part.in_batch]
+        there = None if attacked is None else attacked[place]
+        values, seen = sharing.learned(part, *given, starts, learner.step, progress, there)
+        parts.append(values)
+        moved.append(seen)
+    return parts, moved
 
 
 class Objective(nn.Module):
@@ -61,22 +85,43 @@ class Objective(nn.Module):
         return self.reconstructs or not self.model.reconstructs
 
     def forward(
-        self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float
+        self,
+        images: Tensor,
+        labels: Tensor,
+        noise: Tensor,
+        step: int,
+        progress: float,
+        attacked: Tensor | None = None,
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """The loss and what it consists of, the accuracy (under attack), and the (attacked) images."""
-        given = self.given(images, labels, noise, step, progress)
+        """The loss and what it consists of, the accuracy (under attack), and the (attacked) images.
+
+        They are attacked here, unless they are given as they were `attacked` before.
+        """
+        given = self.given(images, labels, noise, step, progress, attacked)
         return self.losses(**given), given["attacked"]
 
-    def given(self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float) -> dict[str, Tensor]:
+    def given(
+        self,
+        images: Tensor,
+        labels: Tensor,
+        noise: Tensor,
+        step: int,
+        progress: float,
+        attacked: Tensor | None = None,
+    ) -> dict[str, Tensor]:
         """All that the losses of a step are computed from; the attack is the only part that is run for it."""
-        config, model, clean = self.config, self.model, None
-        with precision(images.device):
-            if config.trades and config.robust:
-                with torch.no_grad():
-                    clean = model(images)
-            attacked = attack(config, model, images, labels, step, progress, clean, noise) if config.robust else images
+        if attacked is None:
+            attacked = self._attacked(images, labels, noise, step, progress) if self.config.robust else images
         margin = torch.full((), spread_margin(step), device=images.device)
         return {"images": images, "labels": labels, "attacked": attacked, "margin": margin}
+
+    def _attacked(self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float) -> Tensor:
+        config, model, clean = self.config, self.model, None
+        with precision(images.device):
+            if config.trades:
+                with torch.no_grad():
+                    clean = model(images)
+            return attack(config, model, images, labels, step, progress, clean, noise)
 
     def losses(self, images: Tensor, labels: Tensor, attacked: Tensor, margin: Tensor) -> dict[str, Tensor]:
         """The loss and what it consists of, and the accuracy (under attack)."""
@@ -87,10 +132,10 @@ class Objective(nn.Module):
             scores = model(attacked) if parse is None else parse.scores
             if config.trades and config.robust:
                 clean = model(images)
-                loss = classification_loss(name, clean, labels, margin)
+                loss = classification_loss(name, clean, labels, margin, config.smoothing)
                 loss = loss + config.trades * divergence(name, clean, scores).mean()
             else:
-                loss = classification_loss(name, scores, labels, margin)
+                loss = classification_loss(name, scores, labels, margin, config.smoothing)
             losses = {"classification": loss.detach()}
             if self.reconstructs:
                 assert has_capsules(model)

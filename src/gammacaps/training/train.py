@@ -26,6 +26,7 @@ from gammacaps.training.checkpoint import check_can_go_on, put_back, read_checkp
 from gammacaps.training.class_sets import ClassSets, class_sets
 from gammacaps.training.data import check_same_data, describe, training_data
 from gammacaps.training.execution import deterministic, recompute_encoder
+from gammacaps.training.held_back import split_off
 from gammacaps.training.held_folder import HeldFolder
 from gammacaps.training.learner import Learner, new_learner
 from gammacaps.training.loop import take_steps
@@ -35,6 +36,7 @@ from gammacaps.training.schedule import Length
 from gammacaps.training.sharing import Sharing, parts_of
 from gammacaps.training.signals import StopRequests, noted_signals
 from gammacaps.training.step import Objective
+from gammacaps.training.validation import Validation
 from gammacaps.training.watch import Checkpoints, Log, RefuseNaN, StopWhenAsked, TrainingDisplay, Watcher
 
 
@@ -62,6 +64,8 @@ def train(
             except Finished:
                 return together.first(lambda: load(folder))
         data = training_data(config, together)
+        facts = describe(data)
+        data, held_back = split_off(data, config)
         model = new_model(config, data)
         # What can't be used is said before a folder is made.
         together.each(lambda: own_device(config.device))
@@ -69,14 +73,14 @@ def train(
         if config.tensorboard:
             board_writer()
         sets: ClassSets = together.first(lambda: class_sets(model, data)) if config.gamma_weight() else {}
-        described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": describe(data)}
+        described = {"model": to_config(model), "train": dataclasses.asdict(config), "data": facts}
         if sets:
             described["class_sets"] = sets
         launched = {"launch": launch().name} if launch().name else {}  # by which a restart knows its own run
         machine = describe_machine(config.device, processes=together.count)
         with HeldFolder(folder, together) as held:
             held.make({**described, **launched, "machine": machine}, overwrite=overwrite)
-            return _learn(config, data, model, held, sets, as_json=as_json, until=until)
+            return _learn(config, data, held_back, model, held, sets, as_json=as_json, until=until)
 
 
 def resume(
@@ -122,14 +126,16 @@ def resume(
         )
         data = training_data(here, together)
         check_same_data(data, run.config.data, folder)
+        described = run.stored_with(train=dataclasses.asdict(config), data=describe(data))
+        data, held_back = split_off(data, here)
         model = new_model(here, data)
         if json.loads(json.dumps(to_config(model))) != run.config.model:
             raise InputError(
                 f"{folder / CONFIG} describes another network than its options and {data.name} give now: "
                 "resume with the data and the version of gammacaps that it was started with."
             )
-        described = run.stored_with(train=dataclasses.asdict(config), data=describe(data))
-        return _learn(here, data, model, held, run.config.class_sets, as_json=as_json, until=until, described=described)
+        sets = run.config.class_sets
+        return _learn(here, data, held_back, model, held, sets, as_json=as_json, until=until, described=described)
 
 
 def _goes_on(folder: Path, config: TrainConfig) -> bool:
@@ -144,6 +150,7 @@ def _goes_on(folder: Path, config: TrainConfig) -> bool:
 def _learn(
     config: TrainConfig,
     data: DataSet | StoredSet,
+    held_back: DataSet | StoredSet | None,
     model: Model,
     held: HeldFolder,
     sets: ClassSets,
@@ -166,7 +173,7 @@ def _learn(
     seconds = None if config.minutes is None else 60 * config.minutes
     length = Length(config.total_steps(len(data.labels)), seconds, until)
     if length.share(learner) >= 1:
-        held.write(write_weights, learner.weights())  # it may have been killed before
+        held.write(write_weights, learner.kept())  # it may have been killed before
         raise Finished(f"{folder} is finished (step {learner.step}): give more --steps or --minutes to go on.")
     objective, size = Objective(config, model, sets).to(device), min(config.batch, len(data.labels))
     sharing = Sharing(
@@ -186,12 +193,11 @@ def _learn(
         recompute_encoder(model)
 
     requests = StopRequests()
-    watchers = _watchers(config, learner, held, length, requests, as_json=as_json)
+    watchers = _watchers(config, learner, held, length, requests, held_back, as_json=as_json)
     coming = batches(data, config, sharing.own, device, learner.step)
     with deterministic(), noted_signals(requests), contextlib.closing(coming), _closed(watchers):
         take_steps(config, learner, coming, sharing, length, requests, watchers)
-    if learner.average:
-        model.load_state_dict(learner.average)
+    model.load_state_dict(learner.kept())
     return model.eval()
 
 
@@ -201,6 +207,7 @@ def _watchers(
     held: HeldFolder,
     length: Length,
     requests: StopRequests,
+    held_back: DataSet | StoredSet | None,
     *,
     as_json: bool,
 ) -> list[Watcher]:
@@ -208,6 +215,7 @@ def _watchers(
     first = held.processes.rank == 0
     return [
         RefuseNaN(held.path),
+        *([] if held_back is None else [Validation(held_back, length)]),
         Log(held),
         *([TrainingDisplay(length, learner, requests, as_json=as_json)] if first else []),
         Checkpoints(held),

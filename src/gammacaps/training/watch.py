@@ -8,7 +8,7 @@ import contextlib
 import functools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,16 @@ class TakenStep:
     shares: tuple[dict[str, Tensor], Tensor]  # this process's part of the losses and of the accuracy
     last: bool  # of this training: it ends here, or stops
     interrupted: bool  # it stops before its end, since it was asked to
+    figures: dict[str, float] = field(default_factory=dict)  # what watchers have measured after it, in all processes
 
     def due(self, *periods: int) -> bool:
         """Whether it is time for what is done so often: also at the last step."""
         return self.last or any(self.learner.step % every == 0 for every in periods)
+
+    @property
+    def logged(self) -> bool:
+        """Whether it has a line in metrics.jsonl: every so often, and where something was measured."""
+        return self.due(self.config.log_every) or bool(self.figures)
 
     @functools.cached_property
     def values(self) -> tuple[dict[str, Tensor], Tensor]:
@@ -65,6 +71,7 @@ class TakenStep:
             **(set_counts(losses[ACTIVE]) if ACTIVE in losses else {}),
             "eps": radius(config, self.progress) if config.robust else 0.0,
             "lr": learning_rate(config, learner.step - 1, self.progress),
+            **self.figures,
         }
 
 
@@ -86,7 +93,9 @@ class RefuseNaN(Watcher):
         self.folder = folder
 
     def after_step(self, taken: TakenStep) -> None:
-        if not taken.due(taken.config.log_every, taken.config.checkpoint_every):
+        config = taken.config
+        measured = (config.validate_every,) if config.validate else ()
+        if not taken.due(config.log_every, config.checkpoint_every, *measured):
             return
         weights: list[Tensor] = list(taken.learner.model.parameters())
         finite = torch.isfinite(taken.values[0]["loss"])
@@ -106,7 +115,7 @@ class Log(Watcher):
         self.held = held
 
     def after_step(self, taken: TakenStep) -> None:
-        if taken.due(taken.config.log_every):
+        if taken.logged:
             self.held.write(add_metrics, taken.row)
 
 
@@ -124,7 +133,7 @@ class Checkpoints(Watcher):
 def save(folder: Path, learner: Learner) -> None:
     """The checkpoint first: killed before the weights are written, a run goes on from it, or has them made up for."""
     write_checkpoint(folder, learner)
-    write_weights(folder, learner.weights())
+    write_weights(folder, learner.kept())
 
 
 class TrainingDisplay(Watcher):
@@ -141,7 +150,7 @@ class TrainingDisplay(Watcher):
     def after_step(self, taken: TakenStep) -> None:
         with self._noted():
             self.progress.advance()
-            if taken.due(taken.config.log_every):
+            if taken.logged:
                 self._show(taken.row)
 
     def close(self) -> None:
@@ -178,7 +187,8 @@ class TrainingDisplay(Watcher):
 
 def _words(row: dict[str, Any]) -> str:
     kind = f"under attack (eps {row['eps']:.2g})" if row["eps"] else "clean"
-    return f"loss {row['loss']:.4f}, accuracy {100 * row['accuracy']:.1f}% {kind}"
+    held = f", {100 * row['validation']:.1f}% of held-back images" if "validation" in row else ""
+    return f"loss {row['loss']:.4f}, accuracy {100 * row['accuracy']:.1f}% {kind}{held}"
 
 
 class StopWhenAsked(Watcher):

@@ -1,0 +1,45 @@
+"""Training images that are held back from training, to choose by: test images must not."""
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from gammacaps.data import DataSet, StoredSet
+from gammacaps.data.split import rank_in_class
+from gammacaps.errors import InputError
+from gammacaps.runs.train_config import TrainConfig
+
+
+def split_off(data: DataSet | StoredSet, config: TrainConfig) -> tuple[DataSet | StoredSet, DataSet | StoredSet | None]:
+    """The images to train on, and those that `config.validate` holds back; None where it holds none back.
+
+    The same seed and data give the same images: from a run's config.json they are found again.
+    """
+    if not config.validate:
+        return data, None
+    held = held_back_places(data.labels, config.validate, config.seed)
+    trained = torch.ones(len(data.labels), dtype=torch.bool)
+    trained[held] = False
+    return _at(data, trained.nonzero().squeeze(1)), _at(data, held)
+
+
+def held_back_places(labels: Int64[Tensor, "N"], count: int, seed: int) -> Int64[Tensor, "M"]:
+    """`count` places, drawn by the seed, ascending: of each class as many, but never more than half of its images."""
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed * 1_000_003 + 900_007))
+    drawn = labels[order]
+    rank = torch.from_numpy(rank_in_class(drawn.numpy()))  # how many of its class were drawn before each image
+    may = (rank < drawn.bincount()[drawn] // 2).nonzero().squeeze(1)
+    if count > len(may):
+        raise InputError(
+            f"validate holds back {count:,} of {len(labels):,} training images, more than half of a class: give at "
+            f"most {len(may):,}."
+        )
+    chosen = may[rank[may].argsort(stable=True)[:count]]
+    return order[chosen].sort().values
+
+
+def _at(data: DataSet | StoredSet, places: Tensor) -> DataSet | StoredSet:
+    named = (data.class_names, data.name, data.source)
+    if isinstance(data, StoredSet):
+        return StoredSet(data.images.at(places), data.labels[places], *named)
+    return DataSet(data.images[places], data.labels[places], *named)
