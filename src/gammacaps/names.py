@@ -5,9 +5,10 @@ from typing import Literal
 
 ScaleOver = Literal["capsule", "batch"]
 Backend = Literal["auto", "torch", "triton"]
-EncoderName = Literal["convolution", "residual"]
-PresetName = Literal["paper", "small", "residual", "matrix", "cnn"]
-VECTOR_PRESETS = ("paper", "small", "residual")  # those whose routing rule can be chosen
+EncoderName = Literal["convolution", "residual", "deep"]
+ActivationName = Literal["relu", "silu"]
+PresetName = Literal["paper", "small", "deep", "residual", "matrix", "cnn"]
+VECTOR_PRESETS = ("paper", "small", "deep", "residual")  # those whose routing rule can be chosen
 AttackLossName = Literal["margin", "ce", "ce-log", "dlr"]
 LossName = Literal["own", "ce-log"]
 VerdictWord = Literal["pass", "warn", "fail", "skip"]  # of a check; skip: there was nothing to judge

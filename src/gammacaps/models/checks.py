@@ -10,7 +10,8 @@ from gammacaps.models.protocol import Model
 from gammacaps.options import MOST, check_whole
 
 # More would be built, or routed, without an end in sight.
-MOST_LAYERS, MOST_ITERATIONS = 100, 100
+MOST_LAYERS = 100
+MOST_NAMED = {"iterations": 100, "depth": MOST_LAYERS}
 
 
 def check_input(images: Tensor, image_shape: tuple[int, int, int]) -> None:
@@ -33,7 +34,7 @@ def check_counts(config: Any) -> None:
             raise InputError(f"{name} names {len(numbers):,} layers: use at most {MOST_LAYERS}.")
         for number in numbers:
             if isinstance(number, int) and not isinstance(number, bool):
-                check_whole(name, number, most=MOST_ITERATIONS if name == "iterations" else MOST)
+                check_whole(name, number, most=MOST_NAMED.get(name, MOST))
     if config.classes < 2:
         raise InputError(
             f"A network needs at least 2 classes, not {config.classes}: use two class capsules even for a "

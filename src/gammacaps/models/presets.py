@@ -25,6 +25,8 @@ PRESETS: dict[str, Any] = {
     "small": GammaCapsConfig(
         filters=128, kernel=7, stride=2, primary_kernel=5, primary_types=12, hidden=(16,), decoder=(128, 256)
     ),
+    # The most robust: small convolutions and pooling before the capsules.
+    "deep": GammaCapsConfig(encoder="deep", filters=64, kernel=3, primary_kernel=3, primary_stride=1),
     # For colour and larger images: the number of primary capsules hardly depends on the image's size.
     "residual": GammaCapsConfig(
         encoder="residual",

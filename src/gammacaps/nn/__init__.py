@@ -8,6 +8,7 @@ torch.Size([2, 3, 6])
 """
 
 from gammacaps.nn.decoder import Decoder
+from gammacaps.nn.deep import DeepEncoder
 from gammacaps.nn.layers import layers_of
 from gammacaps.nn.matrix import MatrixCapsules, MatrixLayer, MatrixPrimary
 from gammacaps.nn.residual import ResidualEncoder
@@ -16,6 +17,7 @@ from gammacaps.nn.vector import Convolution, PrimaryCapsules, RoutedCapsules
 __all__ = [
     "Convolution",
     "Decoder",
+    "DeepEncoder",
     "MatrixCapsules",
     "MatrixLayer",
     "MatrixPrimary",

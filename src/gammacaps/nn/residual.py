@@ -5,9 +5,7 @@ import math
 from jaxtyping import Float
 from torch import Tensor, nn
 
-# The image is halved until no side is longer than this, so that the number of primary capsules stays the same.
-LARGEST_GRID = 8
-WIDEST = 4  # channels double with each halving, up to this many times those of the first
+from gammacaps.nn.grid import LARGEST_GRID, WIDEST
 
 
 class ResidualBlock(nn.Module):

@@ -106,6 +106,18 @@ class RoutedCapsules(nn.Module):
         I, J, _, D = self.weight.shape
         self.start(min(1, J / math.sqrt(I)) / math.sqrt(D))
 
+    def start_between(self) -> None:
+        """Weights from which upper capsules are neither always long nor silent, where those below are long.
+
+        SDA soon leaves each upper capsule with its I/J of the lower ones, whose votes agree and add up; there are so
+        many that votes must be shorter. Votes that do not agree add up to less, and stay as they are.
+        """
+        I, J, _, D = self.weight.shape
+        if self.rule == "sda":
+            self.start(min(1, 5 * J / I) / math.sqrt(D))
+        else:
+            self.start_long()
+
     def settings(self) -> Settings:
         """How it routes, as the backends of `route` take it."""
         return Settings(rule_named(self.rule), self.iterations, self.scale_over)
