@@ -135,3 +135,38 @@ def test_a_config_of_before_the_deep_encoder_still_loads(tmp_path):
 def test_what_does_not_fit_the_encoder_is_refused(preset, changes, words):
     with pytest.raises(InputError, match=words):
         create(preset, **changes)
+
+
+def test_a_cnn_can_have_the_very_same_stem():
+    capsules, cnn = create("deep", image_shape=(3, 40, 30)), create("cnn", stem="deep", image_shape=(3, 40, 30))
+    ours, its = capsules.encoder.state_dict(), cnn.layers[0].state_dict()
+    assert {name: weight.shape for name, weight in ours.items()} == {name: weight.shape for name, weight in its.items()}
+    cnn.layers[0].load_state_dict(ours)
+    images = torch.rand(2, 3, 40, 30)
+    assert torch.equal(cnn.encode(images), capsules.encoder(images).flatten(1))
+    assert cnn(images).shape == (2, 10)
+
+
+def test_madry_s_cnn_is_stored_as_before(tmp_path):
+    model = create("cnn", filters=(2, 3), width=4)
+    assert list(model.state_dict())[:4] == ["layers.0.weight", "layers.0.bias", "layers.3.weight", "layers.3.bias"]
+    save(model, tmp_path / "run")
+    path = tmp_path / "run" / "config.json"
+    stored = json.loads(path.read_text())
+    for name in ("stem", "deep_filters"):
+        del stored["model"][name]
+    path.write_text(json.dumps(stored))
+    assert load(tmp_path / "run").config == model.config
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"stem": "deep", "filters": (4, 4)}, "with the deep one give deep_filters"),
+        ({"deep_filters": 16}, "deep_filters is for the deep stem"),
+        ({"stem": "residual"}, "stem must be one of 'madry', 'deep'"),
+    ],
+)
+def test_a_stem_s_option_is_refused_for_the_other(changes, words):
+    with pytest.raises(InputError, match=words):
+        create("cnn", **changes)
