@@ -18,7 +18,7 @@ from gammacaps.bench.table import append, check_columns, machine, table
 from gammacaps.bench.ways import routed_by
 from gammacaps.environment import pick_device
 from gammacaps.explain.activate import Generated, activate_all
-from gammacaps.models import GammaCapsNet, load
+from gammacaps.models import GammaCapsNet, has_kernels, load
 
 LIMIT = 1e-3  # how far a length, which is at most 1, may be from the exact one
 
@@ -63,7 +63,7 @@ def main(options: Options) -> None:
         **machine(device),
         "network": options.preset if options.run is None else str(options.run.name),
         "task": f"{count} inputs x {options.steps}",
-        "way": "engine" if device.type == "cuda" else "native",
+        "way": "native" if device.type != "cuda" else "engine" if has_kernels(model) else "eager",
         "batch": options.starts,
         **dict.fromkeys(("median_ms", "q1_ms", "q3_ms"), 1000 * seconds),
         "repeats": 1,

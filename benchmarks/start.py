@@ -15,7 +15,8 @@ from gammacaps.nn import RoutedCapsules
 from gammacaps.nn.vector import PAPER_STD
 from gammacaps.training.losses import margin_loss
 
-COLOUR: dict[str, Any] = {"image_shape": (3, 32, 32), "filters": 16, "primary_types": 4, "decoder": ()}
+SHALLOW: dict[str, Any] = {"kernel": 7, "stride": 2, "primary_kernel": 5, "filters": 16, "primary_types": 4}
+COLOUR: dict[str, Any] = {**SHALLOW, "image_shape": (3, 32, 32), "decoder": ()}
 NETWORKS: dict[str, dict[str, Any]] = {
     "28x28, hidden 16, 10 classes": {**COLOUR, "image_shape": (1, 28, 28), "hidden": (16,)},
     "96x96, hidden 16, 10 classes": {**COLOUR, "image_shape": (3, 96, 96), "hidden": (16,)},
@@ -32,9 +33,9 @@ IMAGES, STEPS = 16, 40
 
 
 def started(changes: dict[str, Any], long: bool, seed: int = 0) -> GammaCapsNet:
-    """A network of the small preset's kind with the paper's initial weights, or with the long ones."""
+    """A network of one convolution before its capsules with the paper's initial weights, or with the long ones."""
     torch.manual_seed(seed)
-    model = create("small", **changes)
+    model = create("paper", **changes)
     assert isinstance(model, GammaCapsNet)
     model.primary.convolution.reset_parameters()
     if long:

@@ -19,7 +19,7 @@ from gammacaps.training.losses import margin_loss
 class UnderAttack(lightning.LightningModule):
     def __init__(self, eps: float = 0.1) -> None:
         super().__init__()
-        self.model = gammacaps.create("small", filters=32, primary_types=4, decoder=())
+        self.model = gammacaps.create("small", filters=8, primary_types=4, decoder=())
         self.eps = eps
         self.tree = TScore()
 

@@ -1,14 +1,16 @@
 """A network whose capsules are known by hand."""
 
 import torch
+from former_small import CONVOLUTION
 
 import gammacaps
 
 
 def square_detector():
     """Three hidden capsules: one as long as the upper left square is bright, one that is zero, one always at 0.5."""
-    one_place = {"image_shape": (1, 4, 4), "filters": 1, "kernel": 4, "stride": 1, "primary_kernel": 1}
-    capsules = {"primary_stride": 1, "primary_types": 1, "primary_size": 2, "hidden": (3,), "hidden_size": 2}
+    convolution = {**CONVOLUTION, "filters": 1, "kernel": 4, "stride": 1}
+    one_place = {**convolution, "image_shape": (1, 4, 4), "primary_kernel": 1, "primary_stride": 1}
+    capsules = {"primary_types": 1, "primary_size": 2, "hidden": (3,), "hidden_size": 2}
     model = gammacaps.create(
         "small", **one_place, **capsules, class_size=2, classes=3, routing="rba", iterations=1, decoder=()
     )

@@ -146,7 +146,7 @@ def test_a_config_file_in_and_options_over_it(tmp_path):
         (["demo", "--minutes", "nan"], "minutes must be more than 0, not nan"),
         (
             ["train", "--model", "hidden=[100000000]", "--out", "RUN"],
-            "1,357,600,568,976 parameters and takes 5,430.4 GB",
+            "1,408,800,290,144 parameters and takes 5,635.2 GB",
         ),
         (["export", "fashion-mini", "--out", "nowhere/x.pt2"], "nowhere can't be written (No such file or directory)"),
         (["bench", "--out", "nowhere/rows.csv"], "nowhere can't be written (No such file or directory)"),

@@ -30,4 +30,4 @@ def check_choice(what: str, value: object, known: Iterable[str], *, also: str = 
         return
     near = difflib.get_close_matches(str(value).lower(), known, n=1)
     guess = f" (did you mean '{near[0]}'?)" if near else ""
-    raise InputError(f"There is no {what} '{value}'{guess}: use one of {', '.join(known)}{also}.")
+    raise InputError(f"There is no {what} {str(value)!r}{guess}: use one of {', '.join(known)}{also}.")

@@ -7,6 +7,7 @@ ScaleOver = Literal["capsule", "batch"]
 Backend = Literal["auto", "torch", "triton"]
 EncoderName = Literal["convolution", "residual", "deep"]
 ActivationName = Literal["relu", "silu"]
+StemName = Literal["madry", "deep"]
 PresetName = Literal["paper", "small", "deep", "residual", "matrix", "cnn"]
 VECTOR_PRESETS = ("paper", "small", "deep", "residual")  # those whose routing rule can be chosen
 AttackLossName = Literal["margin", "ce", "ce-log", "dlr"]

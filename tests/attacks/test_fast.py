@@ -5,6 +5,7 @@ import weakref
 
 import pytest
 import torch
+from former_small import CONVOLUTION, FORMER_SMALL
 
 import gammacaps
 from gammacaps.attacks import pgd
@@ -27,7 +28,8 @@ def _exact_convolutions(monkeypatch):
 
 def small_network(**changes):
     """Small enough for the interpreter; its weights large enough that some votes are shortened."""
-    shape = {"image_shape": (1, 9, 9), "filters": 32, "kernel": 5, "stride": 1, "primary_kernel": 3, "decoder": ()}
+    convolution = {**CONVOLUTION, "filters": 32, "kernel": 5, "stride": 1, "primary_kernel": 3}
+    shape = {**convolution, "image_shape": (1, 9, 9), "decoder": ()}
     capsules = {"primary_types": 2, "primary_size": 4, "hidden": (3,), "hidden_size": 4, "class_size": 4, "classes": 3}
     model = gammacaps.create("small", **{**shape, **capsules, **changes}).to(DEVICE).requires_grad_(False)
     for layer in model.routed:
@@ -51,6 +53,7 @@ def some_images(count=3, shape=(1, 9, 9)):
         {"routing": "rba"},
         {"hidden": (3, 4)},  # several hidden layers
         {"image_shape": (3, 9, 9)},  # colour
+        {"encoder": "deep", "filters": 3, "kernel": 3},  # an encoder without kernels of its own
         {"routing_bias": False, "primary_size": 3},  # primary capsules that are no power of two
         {"classes": 5, "primary_size": 32, "primary_types": 1, "hidden_size": 40},  # too large for few: many
     ],
@@ -133,11 +136,13 @@ def test_elsewhere_the_plain_attack_is_used():
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="there is no CUDA device here")
-@pytest.mark.parametrize("preset", ["paper", "small", "residual", "cnn", "matrix"])
+@pytest.mark.parametrize("preset", ["paper", "former small", "deep", "residual", "cnn", "matrix"])
 @pytest.mark.parametrize("stop", [False, True])
 def test_replayed_steps_are_the_plain_attack_s(preset, stop):
     torch.manual_seed(0)
-    model = gammacaps.create(preset).to(DEVICE)
+    former = preset == "former small"
+    model = gammacaps.create("paper", **FORMER_SMALL) if former else gammacaps.create(preset)
+    model.to(DEVICE)
     images = torch.rand(70, 1, 28, 28, device=DEVICE)
     labels = torch.arange(70, device=DEVICE) % 10
     fast = fast_attack(model, images, "margin", "linf", stop)

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from former_small import CONVOLUTION
 from square import square_detector
 
 import gammacaps
@@ -56,7 +57,7 @@ def squares():
 def trained():
     """A small network after a few steps, so that its capsules know something of the classes."""
     torch.manual_seed(0)
-    model = gammacaps.create("small", filters=8, primary_types=2, hidden=(6,), decoder=())
+    model = gammacaps.create("small", **CONVOLUTION, filters=8, primary_types=2, hidden=(6,), decoder=())
     images, labels = gammacaps.load_data("fashion-mini", "train")
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for x, y in zip(images.split(48)[:25], labels.split(48)[:25], strict=True):

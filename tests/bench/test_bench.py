@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from former_small import CONVOLUTION
 
 import gammacaps
 from gammacaps.bench import gate, run, table, tasks, ways
@@ -14,6 +15,7 @@ from gammacaps.cli import main
 from gammacaps.models import frozen
 from gammacaps.models.gamma_capsules import GammaCapsConfig
 
+TINY = {**CONVOLUTION, "filters": 8, "primary_types": 2, "hidden": (3,), "decoder": ()}
 QUICK = ["bench", "--device", "cpu", "--preset", "small", "--batches", "2", "--rounds", "2"]
 
 
@@ -160,7 +162,8 @@ def test_engine_and_formulas_give_the_exact_answers(monkeypatch):
     whole = frozen.FrozenNetwork
     monkeypatch.setattr(frozen, "FrozenNetwork", lambda model, batch, _: whole(model, batch, torch.float32))
     monkeypatch.setattr(ways, "compiled", lambda function: function)
-    shape = {"image_shape": (1, 9, 9), "filters": 16, "kernel": 5, "stride": 1, "primary_kernel": 3, "decoder": ()}
+    convolution = {**CONVOLUTION, "filters": 16, "kernel": 5, "stride": 1, "primary_kernel": 3}
+    shape = {**convolution, "image_shape": (1, 9, 9), "decoder": ()}
     capsules = {"primary_types": 2, "primary_size": 4, "hidden": (3,), "hidden_size": 4, "class_size": 4, "classes": 3}
     model = gammacaps.create("small", **shape, **capsules).requires_grad_(False)
     for layer in model.routed:
@@ -176,7 +179,7 @@ def test_engine_and_formulas_give_the_exact_answers(monkeypatch):
 
 def test_the_training_step_is_attacked_the_plain_way_and_the_environment_put_back(monkeypatch):
     monkeypatch.setenv("GAMMACAPS_PLAIN", "mine")
-    model = gammacaps.create("small", filters=8, primary_types=2, hidden=(3,), decoder=()).requires_grad_(False)
+    model = gammacaps.create("small", **TINY).requires_grad_(False)
     monkeypatch.setattr(
         tasks, "TrainConfig", lambda **given: gammacaps.runs.train_config.TrainConfig(attack_steps=2, **given)
     )

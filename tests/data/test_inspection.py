@@ -78,7 +78,7 @@ def other_size(pets: Path) -> None:
 
 
 def too_small(pets: Path) -> None:
-    picture(pets / "dog/01.png", 8, 40)
+    picture(pets / "dog/01.png", 4, 40)
 
 
 def too_few(pets: Path) -> None:
@@ -91,7 +91,7 @@ def too_few(pets: Path) -> None:
         (copy_to_test, "1 image is both in train and in test: pets/cat/00.png = pets/cat/04.png; keep each in one"),
         (copy_to_other_class, "1 image is in more than one class: pets/cat/00.png (cat) = pets/dog/00.png (dog)"),
         (other_size, "The images are of 2 sizes: most are 24 x 20, but pets/dog/01.png is 40 x 30; give --size"),
-        (too_small, "1 image is too small for a network, whose smallest takes 15 x 15: pets/dog/01.png (40 x 8)"),
+        (too_small, "1 image is too small for a network, whose smallest takes 5 x 5: pets/dog/01.png (40 x 4)"),
         (too_few, "class 'dog' has 4 images, too few"),
     ],
 )
@@ -146,7 +146,7 @@ def test_stretched_images_and_a_size_too_small(pets: Path) -> None:
     seen = inspect_set("pets", size=16)
     assert not seen.problems
     assert "1 image is of another shape than 16 x 16 and will be stretched: pets/dog/01.png (60 x 20)." in seen.notes
-    assert "--size 8 is less than 15" in inspect_set("pets", size=8).problems[0]
+    assert "--size 4 is less than 5" in inspect_set("pets", size=4).problems[0]
 
 
 def test_own_split_and_npz(pets: Path) -> None:

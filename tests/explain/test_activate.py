@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from former_small import CONVOLUTION
 from square import square_detector
 
 import gammacaps
@@ -21,7 +22,8 @@ FEW = {"starts": 6, "steps": 12, "step": 0.05, "best": 3}  # enough to see an ef
 
 def small_network(**changes):
     """Small enough for the interpreter; its weights large enough that capsules depend on the image."""
-    shape = {"image_shape": (1, 9, 9), "filters": 32, "kernel": 5, "stride": 1, "primary_kernel": 3, "decoder": ()}
+    convolution = {**CONVOLUTION, "filters": 32, "kernel": 5, "stride": 1, "primary_kernel": 3}
+    shape = {**convolution, "image_shape": (1, 9, 9), "decoder": ()}
     capsules = {"primary_types": 2, "primary_size": 4, "hidden": (3,), "hidden_size": 4, "class_size": 4, "classes": 3}
     model = gammacaps.create("small", **{**shape, **capsules, **changes}).to(DEVICE)
     with torch.no_grad():

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 import torch
+from former_small import CONVOLUTION
 from PIL import Image
 
 import gammacaps
@@ -25,7 +26,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def small_network(**changes):
     """Few capsules; its weights large enough that some are active and some are not."""
-    model = gammacaps.create("small", **{"filters": 8, "primary_types": 2, "hidden": (6,), "decoder": (), **changes})
+    shape = {**CONVOLUTION, "filters": 8, "primary_types": 2, "hidden": (6,), "decoder": ()}
+    model = gammacaps.create("small", **{**shape, **changes})
     with torch.no_grad():
         model.primary.convolution.weight *= 4
         for layer in model.routed:

@@ -53,7 +53,7 @@ def test_weights_as_at_the_start_hold_a_fifth():
 
 @pytest.mark.parametrize(
     ("preset", "shape", "count"),
-    [("small", (1, 28, 28), 128), ("matrix", (3, 16, 16), 64), ("cnn", (2, 12, 12), 32)],
+    [("small", (1, 28, 28), 16), ("matrix", (3, 16, 16), 64), ("cnn", (2, 12, 12), 32)],
 )
 def test_every_network_has_filters_to_look_at(preset, shape, count):
     model = gammacaps.create(preset, image_shape=shape)

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from former_small import CONVOLUTION
 from independent import routing, scores
 
 import gammacaps
@@ -17,7 +18,8 @@ from gammacaps.explain.tree import Node, TreeLayer
 
 def small_network(**changes):
     """Few capsules; its weights large enough that some are active and some are not."""
-    model = gammacaps.create("small", **{"filters": 8, "primary_types": 2, "hidden": (6,), "decoder": (), **changes})
+    shape = {**CONVOLUTION, "filters": 8, "primary_types": 2, "hidden": (6,), "decoder": ()}
+    model = gammacaps.create("small", **{**shape, **changes})
     with torch.no_grad():
         model.primary.convolution.weight *= 4
         for layer in model.routed:

@@ -8,6 +8,7 @@ import time
 
 import torch
 import uvicorn
+from former_small import CONVOLUTION
 
 import gammacaps
 from gammacaps.data import load_set
@@ -16,7 +17,7 @@ from gammacaps.explorer.server import create_app
 from gammacaps.models.folder import write_config, write_weights
 from gammacaps.models.presets import to_config
 
-TINY = {"filters": 8, "primary_types": 2, "hidden": (6,), "decoder": ()}
+TINY = {**CONVOLUTION, "filters": 8, "primary_types": 2, "hidden": (6,), "decoder": ()}
 
 
 def make_run(folder, preset="small", *, train=None, names=None, **changes):

@@ -8,7 +8,7 @@ import torch
 
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
-from gammacaps.models import create, has_kernels
+from gammacaps.models import create
 from gammacaps.models.folder import load, save
 from gammacaps.nn import DeepEncoder
 
@@ -58,11 +58,12 @@ def test_depth_and_kernel_are_those_of_its_convolutions():
     assert all(weight.is_contiguous(memory_format=torch.channels_last) for weight in weights)
 
 
-def test_the_features_keep_the_image_s_scale_at_the_start():
-    """Kaiming's start keeps the mean square, of which padding takes some and pooling adds some."""
-    encoder, images = DeepEncoder(1, 32, (28, 28)), torch.rand(20, 1, 28, 28)
-    ratio = encoder(images).square().mean() / images.square().mean()
-    assert 0.3 < ratio.item() < 3
+def test_the_start_is_kaiming_s():
+    for name, weight in DeepEncoder(16, 32, (28, 28)).named_parameters():
+        if name.endswith("bias"):
+            assert (weight == 0).all()
+        else:
+            assert weight.square().mean().item() == pytest.approx(2 / weight[0].numel(), rel=0.1)
 
 
 @pytest.mark.slow
@@ -99,9 +100,8 @@ def test_the_preset_fits_into_8_mb_in_half_precision():
     assert sum(2 * weight.numel() for weight in model.parameters()) < 8e6
 
 
-def test_it_has_no_kernels_and_is_stored_like_any_other(tmp_path):
+def test_it_is_stored_like_any_other(tmp_path):
     model = create("deep", activation="silu", **FEW).eval()
-    assert not has_kernels(model)
     save(model, tmp_path / "run")
     again, images = load(tmp_path / "run"), torch.rand(2, 1, 28, 28)
     assert again.config == model.config
@@ -134,3 +134,38 @@ def test_a_config_of_before_the_deep_encoder_still_loads(tmp_path):
 def test_what_does_not_fit_the_encoder_is_refused(preset, changes, words):
     with pytest.raises(InputError, match=words):
         create(preset, **changes)
+
+
+def test_a_cnn_can_have_the_very_same_stem():
+    capsules, cnn = create("deep", image_shape=(3, 40, 30)), create("cnn", stem="deep", image_shape=(3, 40, 30))
+    ours, its = capsules.encoder.state_dict(), cnn.layers[0].state_dict()
+    assert {name: weight.shape for name, weight in ours.items()} == {name: weight.shape for name, weight in its.items()}
+    cnn.layers[0].load_state_dict(ours)
+    images = torch.rand(2, 3, 40, 30)
+    assert torch.equal(cnn.encode(images), capsules.encoder(images).flatten(1))
+    assert cnn(images).shape == (2, 10)
+
+
+def test_madry_s_cnn_is_stored_as_before(tmp_path):
+    model = create("cnn", filters=(2, 3), width=4)
+    assert list(model.state_dict())[:4] == ["layers.0.weight", "layers.0.bias", "layers.3.weight", "layers.3.bias"]
+    save(model, tmp_path / "run")
+    path = tmp_path / "run" / "config.json"
+    stored = json.loads(path.read_text())
+    for name in ("stem", "deep_filters"):
+        del stored["model"][name]
+    path.write_text(json.dumps(stored))
+    assert load(tmp_path / "run").config == model.config
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"stem": "deep", "filters": (4, 4)}, "with the deep one give deep_filters"),
+        ({"deep_filters": 16}, "deep_filters is for the deep stem"),
+        ({"stem": "residual"}, "stem must be one of 'madry', 'deep'"),
+    ],
+)
+def test_a_stem_s_option_is_refused_for_the_other(changes, words):
+    with pytest.raises(InputError, match=words):
+        create("cnn", **changes)

@@ -2,6 +2,7 @@ import sys
 
 import pytest
 import torch
+from former_small import CONVOLUTION
 
 import gammacaps
 from gammacaps.cli import main
@@ -11,8 +12,12 @@ from gammacaps.models.export import export, exported
 pytestmark = pytest.mark.slow
 
 NETWORKS = {
-    "sda": ("small", {"filters": 8, "primary_types": 2, "hidden": (6,), "decoder": ()}),
+    "sda": ("small", {**CONVOLUTION, "filters": 8, "primary_types": 2, "hidden": (6,), "decoder": ()}),
     "rba": ("small", {"filters": 8, "primary_types": 2, "hidden": (), "decoder": (), "routing": "rba"}),
+    "deep": (
+        "deep",
+        {"filters": 4, "primary_types": 2, "hidden": (6,), "activation": "silu", "image_shape": (3, 32, 24)},
+    ),
     "residual": ("residual", {"filters": 4, "primary_types": 2, "hidden": (6,), "image_shape": (3, 32, 24)}),
     "matrix": (
         "matrix",

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from former_small import CONVOLUTION, FORMER_SMALL
 
 from gammacaps.models import create
 from gammacaps.nn import Convolution
@@ -9,6 +10,7 @@ from gammacaps.nn.vector import PAPER_STD
 from gammacaps.training.losses import margin_loss
 
 COLOUR = {"image_shape": (3, 32, 32), "filters": 8, "primary_types": 4, "decoder": ()}
+SHALLOW = {**COLOUR, **CONVOLUTION, "filters": 16}
 
 
 def pictures(classes, image_shape, count):
@@ -36,16 +38,31 @@ def right_after(model, count, steps):
 @pytest.mark.parametrize(
     ("preset", "changes", "images", "steps"),
     [
-        ("small", {**COLOUR, "filters": 16}, 16, 30),
-        ("small", {**COLOUR, "filters": 16, "hidden": (16, 16, 16)}, 16, 40),
-        ("small", {**COLOUR, "filters": 16, "hidden": (24, 24), "classes": 100}, 16, 50),
+        ("small", {**SHALLOW}, 16, 30),
+        ("small", {**SHALLOW, "hidden": (16, 16, 16)}, 16, 40),
+        ("small", {**SHALLOW, "hidden": (24, 24), "classes": 100}, 16, 50),
+        ("deep", {**COLOUR, "hidden": (24, 24), "classes": 100}, 16, 50),
+        ("deep", {**COLOUR, "hidden": (16, 16, 16)}, 16, 50),
+        ("deep", {**COLOUR, "filters": 4, "image_shape": (1, 48, 64), "hidden": (16,), "activation": "silu"}, 16, 30),
         ("residual", {**COLOUR, "hidden": (24, 24), "classes": 100}, 16, 50),
         ("residual", {**COLOUR, "hidden": (24, 24), "classes": 100, "routing": "rba"}, 16, 50),
         ("residual", {**COLOUR, "filters": 4, "hidden": (32,), "classes": 1000}, 8, 25),
         ("residual", {**COLOUR, "filters": 4, "image_shape": (3, 96, 96), "hidden": (16,)}, 16, 15),
         ("residual", {**COLOUR, "filters": 4, "image_shape": (1, 48, 64), "hidden": (16,)}, 16, 20),
     ],
-    ids=["colour", "3 hidden", "100", "residual 100", "residual 100 rba", "1000", "96x96", "48x64"],
+    ids=[
+        "colour",
+        "3 hidden",
+        "100",
+        "deep 100",
+        "deep 3 hidden",
+        "deep 48x64",
+        "residual 100",
+        "residual 100 rba",
+        "1000",
+        "96x96",
+        "48x64",
+    ],
 )
 def test_a_new_size_learns_within_a_few_dozen_steps(preset, changes, images, steps):
     assert right_after(create(preset, **changes), images, steps) >= 0.5
@@ -54,7 +71,7 @@ def test_a_new_size_learns_within_a_few_dozen_steps(preset, changes, images, ste
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"hidden": (16, 16, 16)}, {"hidden": (24, 24), "classes": 100}])
 def test_the_paper_s_start_would_leave_it_at_chance(changes):
-    model = create("small", **{**COLOUR, "filters": 16, **changes})
+    model = create("small", **{**SHALLOW, **changes})
     for layer in model.routed:
         layer.start(PAPER_STD)
     model.primary.convolution.reset_parameters()
@@ -62,9 +79,10 @@ def test_the_paper_s_start_would_leave_it_at_chance(changes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("preset", "classes"), [("paper", 10), ("paper", 5), ("small", 10), ("small", 5)])
-def test_the_paper_s_sizes_keep_the_paper_s_weights(preset, classes):
-    model = create(preset, classes=classes)
+@pytest.mark.parametrize("classes", [10, 5])
+@pytest.mark.parametrize("changes", [{}, {**FORMER_SMALL, "hidden": (16,)}], ids=["paper", "smaller"])
+def test_the_paper_s_sizes_keep_the_paper_s_weights(changes, classes):
+    model = create("paper", classes=classes, **changes)
     for layer in model.routed:
         # A normal distribution cut at twice its deviation has 0.8796 of it left.
         assert layer.weight.std().item() == pytest.approx(0.8796 * PAPER_STD, rel=0.03)
@@ -83,16 +101,18 @@ def test_votes_start_as_long_as_their_capsules_and_primary_capsules_long():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("preset", "types"), [("residual", 16), ("deep", 32)])
 @pytest.mark.parametrize("side", [28, 32, 64, 96, 224])
-def test_the_number_of_primary_capsules_does_not_grow_with_the_image(side):
-    model = create("residual", filters=2, image_shape=(3, side, side), decoder=())
-    assert model.routed[0].weight.shape[0] <= 6 * 6 * 16
+def test_the_number_of_primary_capsules_does_not_grow_with_the_image(side, preset, types):
+    model = create(preset, filters=2, image_shape=(3, side, side), decoder=())
+    assert model.routed[0].weight.shape[0] <= 6 * 6 * types
     assert model(torch.rand(1, 3, side, side)).shape == (1, 10)
 
 
 @pytest.mark.slow
-def test_an_image_s_answer_does_not_depend_on_its_neighbours():
-    model = create("residual", filters=4, image_shape=(3, 40, 40)).double()
+@pytest.mark.parametrize("preset", ["residual", "deep"])
+def test_an_image_s_answer_does_not_depend_on_its_neighbours(preset):
+    model = create(preset, filters=4, image_shape=(3, 40, 40)).double()
     images = torch.rand(3, 3, 40, 40, dtype=torch.float64)
     torch.testing.assert_close(model(images)[1:2], model(images[1:2]), rtol=0, atol=1e-10)
     torch.testing.assert_close(model.train()(images), model.eval()(images), rtol=0, atol=0)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from former_small import FORMER_SMALL
 from torch import Tensor, nn
 
 import gammacaps
@@ -162,7 +163,8 @@ def test_any_classifier_is_attacked(data):
 @pytest.mark.parametrize(
     ("preset", "changes", "capsules", "routing", "loss"),
     [
-        ("small", {"routing": "rba"}, True, "rba", "margin"),
+        ("paper", {**FORMER_SMALL, "routing": "rba"}, True, "rba", "margin"),
+        ("small", {"decoder": ()}, True, "sda", "margin"),
         ("residual", {"primary_types": 2, "decoder": ()}, True, "sda", "margin"),
         ("matrix", {"filters": 4, "primary_types": 2, "types": (3, 2)}, True, "em", "spread"),
         ("cnn", {"filters": (2, 3), "width": 8}, False, None, "cross-entropy"),
@@ -175,8 +177,8 @@ def test_our_networks_answer(preset, changes, capsules, routing, loss):
     assert model.routing_title == ROUTINGS.get(routing)
     assert has_capsules(model) is capsules
     assert shows_capsules(model) is capsules
-    assert model.reconstructs is (preset == "small")
-    assert has_kernels(model) is (preset == "small")
+    assert model.reconstructs is (preset == "paper")
+    assert has_kernels(model) is (preset == "paper")
     images = torch.rand(2, 1, 20, 24)
     scores = model(images)
     shares = model.probabilities(scores)
@@ -185,7 +187,7 @@ def test_our_networks_answer(preset, changes, capsules, routing, loss):
         counts = tuple(poses.shape[1] for poses in model.parse(images).poses)
         assert model.counts() == counts
         assert len(model.capsule_modules) == len(counts) == len(model.layers)
-        types = {"small": 12, "residual": 2, "matrix": 2}[preset]
+        types = {"paper": 12, "small": 8, "residual": 2, "matrix": 2}[preset]
         rows, columns = model.grids[0]
         assert rows * columns * types == counts[0]
         assert columns > rows
@@ -198,7 +200,7 @@ def test_our_networks_answer(preset, changes, capsules, routing, loss):
 
 
 def test_kernels_do_not_pass_hooks_by():
-    model = gammacaps.create("small")
+    model = gammacaps.create("paper", **FORMER_SMALL)
     assert has_kernels(model)
     assert not has_kernels(without(model, [(1, 0)]))
     model.primary.register_forward_pre_hook(lambda *_: None)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from former_small import CONVOLUTION
 from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
 
@@ -13,8 +14,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script.:DeprecationWa
 CAPSULES = {"filters": 4, "kernel": 5, "primary_types": 2, "primary_size": 3, "hidden": (4,), "hidden_size": 3}
 SMALL = CAPSULES | {"primary_kernel": 5, "class_size": 4}
 NETWORKS = {
-    "small": ("small", {"image_shape": (1, 14, 14)} | SMALL),
-    "rba": ("small", {"image_shape": (1, 14, 14), "routing": "rba"} | SMALL),
+    "convolution": ("small", {"image_shape": (1, 14, 14)} | CONVOLUTION | SMALL),
+    "rba": ("small", {"image_shape": (1, 14, 14), "routing": "rba"} | CONVOLUTION | SMALL),
+    "deep": ("deep", {"image_shape": (1, 12, 12), "class_size": 4, "activation": "silu"} | CAPSULES),
     "residual": ("residual", {"image_shape": (3, 12, 12), "class_size": 4} | CAPSULES),
     "matrix": ("matrix", {"image_shape": (1, 14, 14), "filters": 4, "primary_types": 2, "types": (2, 2)}),
     "cnn": ("cnn", {"image_shape": (1, 8, 8), "filters": (2, 3), "width": 8}),

@@ -134,7 +134,9 @@ def test_training_lowers_the_term_logs_it_and_keeps_the_sets(tmp_path):
     assert len(kept["hidden 1"]) == 6
 
 
-@pytest.mark.parametrize(("preset", "weight"), [("small", 0.3), ("residual", 0.3), ("paper", 0.0), ("cnn", 0.0)])
+@pytest.mark.parametrize(
+    ("preset", "weight"), [("small", 0.3), ("deep", 0.3), ("residual", 0.3), ("paper", 0.0), ("cnn", 0.0)]
+)
 def test_who_learns_it_without_being_asked(preset, weight):
     assert TrainConfig(preset=preset).gamma_weight() == weight
     assert TrainConfig(preset=preset, gamma=0.0).gamma_weight() == 0

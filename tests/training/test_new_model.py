@@ -1,6 +1,7 @@
 """A first convolution that takes in the data's mean and deviation."""
 
 import torch
+from former_small import CONVOLUTION
 
 from gammacaps import create
 from gammacaps.data import DataSet
@@ -17,9 +18,9 @@ def pale(count=300):
 def test_the_first_layer_sees_pale_images_as_standardized_ones():
     data = pale()
     torch.manual_seed(0)
-    plain = create("small", filters=8, primary_types=2, hidden=(6,), decoder=())
+    plain = create("small", **CONVOLUTION, filters=8, primary_types=2, hidden=(6,), decoder=())
     torch.manual_seed(0)
-    started = create("small", filters=8, primary_types=2, hidden=(6,), decoder=())
+    started = create("small", **CONVOLUTION, filters=8, primary_types=2, hidden=(6,), decoder=())
     standardize_first(started, data)
     standardized = (data.images - data.images.mean()) / data.images.std(correction=0)
     torch.testing.assert_close(started(data.images[:5]), plain(standardized[:5]), rtol=1e-3, atol=1e-5)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from gammacaps.bench.ways import Call
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.files import check_can_write
-from gammacaps.models import create, has_kernels
+from gammacaps.models import GammaCapsNet, create
 from gammacaps.progress import say
 
 FIXED_BATCH: dict[TaskName, int] = {"training": 128, "many": 64, "matrix": 128}  # on a GPU
@@ -51,8 +51,7 @@ class Benchmark:
         if self.gpu and self.device.index is not None:
             torch.cuda.set_device(self.device)
         torch.manual_seed(0)
-        model = create(config.preset).to(self.device).requires_grad_(False)
-        assert has_kernels(model)
+        model = cast(GammaCapsNet, create(config.preset)).to(self.device).requires_grad_(False)
         for layer in model.routed:
             layer.get_parameter("weight").mul_(WEIGHTS)
         self.model = model

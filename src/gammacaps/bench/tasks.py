@@ -12,7 +12,7 @@ from torch import Tensor
 from gammacaps.bench import ways
 from gammacaps.bench.config import TaskName
 from gammacaps.bench.ways import Call, routed_by
-from gammacaps.models import GammaCapsNet, create
+from gammacaps.models import GammaCapsNet, create, has_kernels
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import squash
 from gammacaps.runs.train_config import TrainConfig
@@ -68,8 +68,9 @@ def task_of(name: TaskName, preset: str, model: GammaCapsNet, batch: int, low: b
     prepare = {
         "eager": partial(run, plain, low=low),
         "compiled": partial(run, routed_by("formulas", model), low=low, compile=True),
-        "engine": partial(ways.network_engine, model, images, labels, gradient=gradient),
     }
+    if has_kernels(model):
+        prepare["engine"] = partial(ways.network_engine, model, images, labels, gradient=gradient)
     exact = run(copy.deepcopy(plain).double(), images=images.double())
     return BenchTask(name, preset, batch, prepare, exact, outputs, low, labels)
 
@@ -108,5 +109,7 @@ def training_task(preset: str, model: GammaCapsNet, images: Tensor, labels: Tens
             return (attack(config, plain, images, labels, 0, PROGRESS, None) - images,)
 
     step = partial(ways.training_step, config, images=images, labels=labels, progress=PROGRESS)
-    prepare = {"eager": partial(step, plain, plain=True), "engine": partial(step, model, plain=False)}
+    prepare = {"eager": partial(step, plain, plain=True)}
+    if has_kernels(model):
+        prepare["engine"] = partial(step, model, plain=False)
     return BenchTask("training", preset, len(images), prepare, exact, ("change of the images", "loss"), low=True)

@@ -13,7 +13,7 @@ from gammacaps.data.loading import SPLITS, find, load_set
 from gammacaps.data.npy_folder import is_stored
 from gammacaps.errors import InputError
 
-SMALLEST = 15  # the side of the smallest image that the preset "small" takes
+SMALLEST = 5  # the side of the smallest image that the preset "small" takes
 UNEVEN = 3  # classes that differ by this factor are worth a note
 TURNED = 0x0112  # the EXIF tag of a photo's orientation, 1 where it is stored upright
 

@@ -63,18 +63,18 @@ def load(name_or_folder: str | Path, *, device: str | torch.device = "cpu") -> M
     """
     folder = stored_at(name_or_folder)
     config, path = read_config(folder)["model"], folder / WEIGHTS
-    with _of(folder / CONFIG):
+    with naming(folder / CONFIG):
         shapes = shapes_of(config)
     # By the file's header, before anything is built: what does not fit costs no time and no memory.
     check_shapes(shapes, read_shapes(path), path)
-    with _of(folder / CONFIG):
+    with naming(folder / CONFIG):
         model = from_config(config)
     fit_weights(model, read_tensors(path), path)
     return model.to(device).eval()
 
 
 @contextlib.contextmanager
-def _of(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """Names the file that holds what is wrong."""
     try:
         yield

@@ -3,12 +3,17 @@
 import math
 
 import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from gammacaps.errors import InputError
 from gammacaps.names import ActivationName
 from gammacaps.nn.grid import LARGEST_GRID, WIDEST
+from gammacaps.ops.choice import fused_pooling
+from gammacaps.ops.convolution import convolve
 
+# With fewer channels than this a CPU is faster by `ops.convolution`, whose output is channels-last as the next layer's.
+NARROW = 4
 ACTIVATIONS: dict[ActivationName, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU}
 
 
@@ -21,6 +26,13 @@ class PaddedConvolution(nn.Conv2d):
         nn.init.normal_(self.weight, std=math.sqrt(2 / self.weight[0].numel()))
         assert self.bias is not None
         nn.init.zeros_(self.bias)
+
+    def forward(self, input: Float[Tensor, "B C H W"]) -> Float[Tensor, "B K H W"]:
+        assert self.bias is not None
+        if self.in_channels >= NARROW or input.device.type != "cpu":
+            return super().forward(input)
+        border = [self.kernel_size[0] // 2] * 4
+        return convolve(nn.functional.pad(input, border), self.weight, self.bias)
 
 
 class DeepEncoder(nn.Sequential):
@@ -52,3 +64,20 @@ class DeepEncoder(nn.Sequential):
             after, rows, columns = min(2 * after, WIDEST * filters), (rows + 1) // 2, (columns + 1) // 2
         super().__init__(*layers)
         self.channels, self.grid = before, (rows, columns)
+        self.fuses = activation == "relu"
+
+    def forward(self, input: Float[Tensor, "B C H W"]) -> Float[Tensor, "B K h w"]:
+        """By kernels that take bias, ReLU and pooling together, where they can be used."""
+        if not self.fuses or not fused_pooling(input) or any(part._forward_hooks for part in self):
+            features: Tensor = super().forward(input)
+            return features
+        from gammacaps.ops.kernels.pooling import bias_relu_pool
+
+        parts = list(self)
+        for part, after in zip(parts, (*parts[2:], None, None), strict=True):
+            if isinstance(part, PaddedConvolution):  # its activation follows, and then pooling or the next
+                assert part.bias is not None
+                padding = part.kernel_size[0] // 2
+                product = nn.functional.conv2d(input, part.weight, None, padding=padding)
+                input = bias_relu_pool(product, part.bias, isinstance(after, nn.MaxPool2d))
+        return input

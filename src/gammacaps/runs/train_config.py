@@ -26,16 +26,16 @@ class TrainConfig:
     size: int | None = None
     """Side to resize the images to; without it the data's own (28 for smallnorb)."""
     preset: PresetName = "small"
-    """Network: the paper's, a small one for a CPU, a residual one for larger images, matrix capsules with EM routing, a
-    plain CNN."""
+    """Network: the paper's, a deep one that withstands more, a small one of that kind for a CPU, a residual one for
+    larger images, matrix capsules with EM routing, a plain CNN."""
     routing: str = "sda"
-    """Routing rule of the paper, small and residual presets: sda, rba, or one that a module adds which the environment
-    names in GAMMACAPS_PLUGINS."""
+    """Routing rule of the paper, small, deep and residual presets: sda, rba, or one that a module adds which the
+    environment names in GAMMACAPS_PLUGINS."""
     model: tuple[str, ...] = ()
     """Further changes to the preset as NAME=VALUE, such as hidden=[64] iterations=2."""
     standardize: bool = False
     """Start the first convolution as if the images had mean 0 and deviation 1: pale ones are learned sooner. Of the
-    presets that pad images with zeros (residual, matrix, cnn) the border then stands out."""
+    presets that pad images with zeros (all but the paper's) the border then stands out."""
     shift: int = 0
     """Move each image at random by up to so many pixels, its edges continued."""
     flip: bool = False
@@ -69,7 +69,7 @@ class TrainConfig:
     """Share of training over which eps grows from 0 to its value; 0 is the paper's full eps from the start."""
     gamma: float | None = None
     """Weight of the gamma objective, by which each hidden capsule learns to be active for a set of classes alone and so
-    becomes a gamma-capsule; 0 for none. Without it 0.3 for the small and residual presets, 0 for the others."""
+    becomes a gamma-capsule; 0 for none. Without it 0.3 for the small, deep and residual presets, 0 for the others."""
     trades: float = 0.0
     """Weight of TRADES: clean loss plus this times the divergence under attack; 0 trains on attacked images."""
     steps: int | None = None
@@ -149,7 +149,7 @@ class TrainConfig:
         """The weight of the gamma objective: what was asked for, else what the preset is trained with."""
         if self.gamma is not None:
             return self.gamma
-        return GAMMA if self.preset in ("small", "residual") else 0.0
+        return GAMMA if self.preset in ("small", "deep", "residual") else 0.0
 
     def falls_short(self) -> str:
         """A sentence where the attack's steps together are shorter than eps; empty where they are not."""

@@ -1,4 +1,6 @@
-"""The network that a training starts from: a preset with the seed's weights, for the data's images and classes."""
+"""The network that a training starts from, with the seed's weights: a preset, or what a run that goes on has stored."""
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -6,7 +8,7 @@ from torch import Tensor, nn
 from gammacaps.data import DataSet, StoredSet
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
-from gammacaps.models import Model, create
+from gammacaps.models import Model, check_fit, create, from_config
 from gammacaps.models.presets import check_memory
 from gammacaps.names import VECTOR_PRESETS
 from gammacaps.runs.train_config import TrainConfig, model_changes
@@ -16,7 +18,6 @@ IMAGES = 2000  # as many are looked at for their mean and deviation, from all ov
 
 def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:
     """The network that a configuration names, with the seed's initial weights, for the data's images and classes."""
-    torch.manual_seed(config.seed)
     routing = {"routing": config.routing} if config.preset in VECTOR_PRESETS else {}
     changes = model_changes(config)
     for name in ("image_shape", "classes"):
@@ -26,7 +27,23 @@ def new_model(config: TrainConfig, data: DataSet | StoredSet) -> Model:
     side = min(data.images.shape[2:])
     if config.shift >= side:
         raise InputError(f"A shift of {config.shift} moves images of {side} pixels out of sight: give fewer.")
-    model = create(config.preset, **{**fitting, **routing, **changes})
+    torch.manual_seed(config.seed)
+    return _ready(create(config.preset, **{**fitting, **routing, **changes}), config, data)
+
+
+def stored_model(values: dict[str, Any], config: TrainConfig, data: DataSet | StoredSet) -> Model:
+    """The network that a run's config.json describes, with the seed's initial weights, for data that fit it.
+
+    What its preset is called counts no more: a preset may have changed since.
+    """
+    torch.manual_seed(config.seed)
+    model = from_config(values)
+    check_fit(model, data, "resume with the data that the run was started with")
+    return _ready(model, config, data)
+
+
+def _ready(model: Model, config: TrainConfig, data: DataSet | StoredSet) -> Model:
+    """The network, if there is memory to train it, its first layer made for the data where that is asked for."""
     if pick_device(config.device).type == "cpu":  # gradients, Adam's two moments, the running mean, the best
         check_memory(model, copies=3 + (config.ema > 0) + (config.validate > 0), what="needs for training another")
     if config.standardize:

@@ -5,7 +5,6 @@ From a configuration, or from the folder of a run that goes on, to the loop, and
 
 import contextlib
 import dataclasses
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from gammacaps.distributed.processes import Processes, joined, own_device
 from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
 from gammacaps.models import Model, load, to_config
-from gammacaps.models.folder import CONFIG, is_run, write_config, write_weights
+from gammacaps.models.folder import CONFIG, is_run, naming, write_config, write_weights
 from gammacaps.runs.metrics import forget_metrics_after
 from gammacaps.runs.run import Run, refuse_import
 from gammacaps.runs.train_config import TrainConfig
@@ -30,7 +29,7 @@ from gammacaps.training.held_back import split_off
 from gammacaps.training.held_folder import HeldFolder
 from gammacaps.training.learner import Learner, new_learner
 from gammacaps.training.loop import take_steps
-from gammacaps.training.new_model import new_model
+from gammacaps.training.new_model import new_model, stored_model
 from gammacaps.training.recorded_losses import recorded_losses
 from gammacaps.training.schedule import Length
 from gammacaps.training.sharing import Sharing, parts_of
@@ -128,12 +127,8 @@ def resume(
         check_same_data(data, run.config.data, folder)
         described = run.stored_with(train=dataclasses.asdict(config), data=describe(data))
         data, held_back = split_off(data, here)
-        model = new_model(here, data)
-        if json.loads(json.dumps(to_config(model))) != run.config.model:
-            raise InputError(
-                f"{folder / CONFIG} describes another network than its options and {data.name} give now: "
-                "resume with the data and the version of gammacaps that it was started with."
-            )
+        with naming(folder / CONFIG):
+            model = stored_model(run.config.model, here, data)
         sets = run.config.class_sets
         return _learn(here, data, held_back, model, held, sets, as_json=as_json, until=until, described=described)
 
