@@ -62,7 +62,11 @@ def task_of(name: TaskName, preset: str, model: GammaCapsNet, batch: int, low: b
     run = partial(ways.network, images=images, labels=labels, gradient=gradient)
     if name == "matrix":
         matrix = create("matrix", iterations=2).to(device).requires_grad_(False)
-        prepare = {"eager": partial(run, matrix, low=low), "compiled": partial(run, matrix, low=low, compile=True)}
+        prepare = {
+            "eager": partial(ways.plainly, partial(run, matrix, low=low)),
+            "compiled": partial(ways.plainly, partial(run, matrix, low=low, compile=True)),
+            "engine": lambda: ways.replayed(run(matrix, low=low), images),
+        }
         exact = run(copy.deepcopy(matrix).double(), images=images.double())
         return BenchTask(name, name, batch, prepare, exact, outputs, low, labels)
     prepare = {

@@ -116,6 +116,18 @@ def routing_engine(layer: RoutedCapsules, poses: Tensor, grad: Tensor) -> Call:
     return replayed(lambda: (kernels.forward(poses), kernels.backward(grad)), poses)
 
 
+def plainly(prepare: Callable[[], Call]) -> Call:
+    """What is prepared, and then run, without kernels of our own."""
+    with attacked_by(plain=True):
+        step = prepare()
+
+    def run() -> tuple[Tensor, ...]:
+        with attacked_by(plain=True):
+            return step()
+
+    return run
+
+
 def replayed(step: Call, x: Tensor) -> Call:
     """A step that reads `x`, captured in a CUDA graph."""
     outputs: list[Tensor] = []
