@@ -15,6 +15,7 @@ from gammacaps.bench.ways import Call, routed_by
 from gammacaps.models import GammaCapsNet, create, has_kernels
 from gammacaps.nn import RoutedCapsules
 from gammacaps.ops import squash
+from gammacaps.replay.recording import Recording
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.step import attack
 
@@ -62,7 +63,11 @@ def task_of(name: TaskName, preset: str, model: GammaCapsNet, batch: int, low: b
     run = partial(ways.network, images=images, labels=labels, gradient=gradient)
     if name == "matrix":
         matrix = create("matrix", iterations=2).to(device).requires_grad_(False)
-        prepare = {"eager": partial(run, matrix, low=low), "compiled": partial(run, matrix, low=low, compile=True)}
+        prepare = {
+            "eager": partial(ways.plainly, partial(run, matrix, low=low)),
+            "compiled": partial(ways.plainly, partial(run, matrix, low=low, compile=True)),
+            "engine": lambda: Recording(run(matrix, low=low), images.device).replay,
+        }
         exact = run(copy.deepcopy(matrix).double(), images=images.double())
         return BenchTask(name, name, batch, prepare, exact, outputs, low, labels)
     prepare = {

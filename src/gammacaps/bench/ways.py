@@ -122,6 +122,18 @@ def routing_engine(layer: RoutedCapsules, poses: Tensor, grad: Tensor) -> Call:
     return Recording(lambda: (kernels.forward(poses), kernels.backward(grad)), poses.device).replay
 
 
+def plainly(prepare: Callable[[], Call]) -> Call:
+    """What is prepared, and then run, without kernels of our own."""
+    with attacked_by(plain=True):
+        step = prepare()
+
+    def run() -> tuple[Tensor, ...]:
+        with attacked_by(plain=True):
+            return step()
+
+    return run
+
+
 def training_step(
     config: TrainConfig, model: GammaCapsNet, images: Tensor, labels: Tensor, progress: float, *, plain: bool
 ) -> Call:

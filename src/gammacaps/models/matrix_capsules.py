@@ -9,7 +9,8 @@ from gammacaps.models.checks import check_counts, check_input
 from gammacaps.models.parse import Parse
 from gammacaps.models.routed import RoutedNetwork
 from gammacaps.nn import MatrixCapsules, MatrixPrimary, layers_of
-from gammacaps.nn.matrix import MatrixLayer, vote_and_route
+from gammacaps.nn.matrix import MatrixLayer
+from gammacaps.ops.em.route import vote_and_route
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,16 @@ class MatrixCapsNet(RoutedNetwork):
         return self._grids
 
     def compile_routing(self, backend: str = "inductor") -> bool:
-        """Compiles EM routing, which has no kernels of its own.
+        """Compiles EM routing where the kernels for it can't be used.
 
         Only the function is compiled, its weights being arguments: compiled as a module, some versions of torch keep
         the graph made while an attack had the weights frozen, and the weights then silently stop learning.
         """
+        layers = layers_of(self, MatrixCapsules)
+        if all(layer.has_kernels for layer in layers):
+            return False
         compiled = torch.compile(vote_and_route, backend=backend)
-        for layer in layers_of(self, MatrixCapsules):
+        for layer in layers:
             layer.vote_and_route = compiled
         return True
 

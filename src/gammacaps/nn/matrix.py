@@ -3,12 +3,15 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from gammacaps.errors import InputError
 from gammacaps.nn.vector import wide
-from gammacaps.ops.em import EMRouted, em_route, gathered, parents_of, receptive_fields
+from gammacaps.ops.em import parents_of, receptive_fields
+from gammacaps.ops.em.route import vote_and_route, why_no_em_kernels
+from gammacaps.ops.em.windows import Windows
+from gammacaps.ops.routing.choice import plain_wanted
 
 
 class MatrixLayer(NamedTuple):
@@ -31,30 +34,6 @@ class MatrixPrimary(nn.Module):
         poses = self.poses(features).permute(0, 2, 3, 1).flatten(1).unflatten(1, (-1, 16))
         activations = self.activations(features).permute(0, 2, 3, 1).flatten(1).sigmoid()
         return MatrixLayer(wide(poses), wide(activations))
-
-
-def vote_and_route(
-    poses: Float[Tensor, "B n 16"],
-    activations: Float[Tensor, "B n"],
-    weight: Float[Tensor, "k J 4 4"],
-    beta_v: Float[Tensor, "J"],
-    beta_a: Float[Tensor, "J"],
-    fields: Int[Tensor, "L K"],
-    parents: Int[Tensor, "n"],
-    places: Float[Tensor, "n 16"] | None,
-    iterations: int,
-) -> EMRouted:
-    """Each child's vote for each parent type, pose @ W, routed by EM; with coordinate addition where there are places.
-
-    A function of its weights, so that it can be compiled as one.
-    """
-    # K J 4 4; shared weights are repeated over the places, the type running fastest.
-    weight = weight.repeat(fields.shape[1] // len(weight), 1, 1, 1)
-    seen = gathered(poses, fields).unflatten(-1, (4, 4))  # B L K 4 4
-    votes = torch.einsum("blkpq,kjqr->blkjpr", seen, weight).flatten(-2)  # B L K J 16
-    if places is not None:
-        votes = votes + places.to(votes).unsqueeze(1)
-    return em_route(votes, activations, fields, beta_v, beta_a, iterations=iterations, parents=parents)
 
 
 def places(height: int, width: int, types: int) -> Float[Tensor, "n 16"]:
@@ -95,16 +74,10 @@ class MatrixCapsules(nn.Module):
             )
         self.vote_and_route = vote_and_route  # replaced by its compiled self where that is wanted
         self.types, self.iterations = types, iterations
-        count = height * width * lower_types
-        if kernel is None:
-            self.grid = (1, 1)
-            seen = count
-        else:
-            self.grid = ((height - kernel) // stride + 1, (width - kernel) // stride + 1)
-            seen = kernel**2 * lower_types
-        self.shared = kernel is None
+        self.windows = Windows.over(height, width, lower_types, kernel, stride)
+        self.grid, self.shared, count = self.windows.grid, kernel is None, self.windows.count
         if torch.get_default_device().type == "meta":  # only shapes are asked for, and torch works slowly for them
-            fields = torch.empty(self.grid[0] * self.grid[1], seen, dtype=torch.int64)
+            fields = torch.empty(self.windows.L, self.windows.K, dtype=torch.int64)
             parents, at = torch.empty(count, dtype=torch.int64), torch.empty(count, 16, dtype=torch.float64)
         else:
             one = torch.arange(count).unsqueeze(0)  # 1 K
@@ -121,6 +94,14 @@ class MatrixCapsules(nn.Module):
         self.beta_a = nn.Parameter(torch.empty(types))
         nn.init.trunc_normal_(self.beta_a, mean=-1000.0, std=500.0, a=-2000.0, b=0.0)
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether kernels route where the layer lies."""
+        weight = self.weight
+        if not weight.is_cuda or weight.dtype != torch.float32 or plain_wanted():
+            return False
+        return why_no_em_kernels(weight, self.windows) is None
+
     def forward(self, below: MatrixLayer, couplings: bool = False) -> MatrixLayer:
         routed = self.vote_and_route(
             below.poses,
@@ -132,6 +113,7 @@ class MatrixCapsules(nn.Module):
             self.parents,
             self.places if self.shared else None,
             self.iterations,
+            self.windows,
         )
         dense = self.dense(routed.couplings, below.activations.shape[1]) if couplings else None
         return MatrixLayer(routed.poses.flatten(1, 2), routed.activations.flatten(1), dense)

@@ -12,6 +12,17 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 TINY = 1e-9
+FINAL_LAMBDA = 0.01
+
+
+def inverse_temperature(iteration: int, final_lambda: float = FINAL_LAMBDA) -> float:
+    """How steeply activations follow their costs; it grows with the iterations, counted from 0."""
+    return float(final_lambda * (1 - 0.95 ** (iteration + 1)))
+
+
+def cost_factor(K: int, J: int) -> float:
+    """By what costs are scaled: 100 over the number of children to each parent."""
+    return 100 * J / K
 
 
 class EMRouted(NamedTuple):
@@ -39,6 +50,20 @@ def parents_of(children: Int[Tensor, "L K"], count: int, types: int) -> Int[Tens
     return torch.bincount(children.flatten(), minlength=count) * types
 
 
+def votes_of(
+    poses: Float[Tensor, "B n 16"],
+    weight: Float[Tensor, "k J 4 4"],
+    fields: Int[Tensor, "L K"],
+    places: Float[Tensor, "n 16"] | None,
+) -> Float[Tensor, "B L K J 16"]:
+    """Each child's vote for each parent type, pose @ W; with coordinate addition where there are places."""
+    # K J 4 4; shared weights are repeated over the places, the type running fastest.
+    weight = weight.repeat(fields.shape[1] // len(weight), 1, 1, 1)
+    seen = gathered(poses, fields).unflatten(-1, (4, 4))  # B L K 4 4
+    votes = torch.einsum("blkpq,kjqr->blkjpr", seen, weight).flatten(-2)  # B L K J 16
+    return votes if places is None else votes + places.to(votes).unsqueeze(1)
+
+
 def em_route(
     votes: Float[Tensor, "B L K J P"],
     activations: Float[Tensor, "B n"],
@@ -47,7 +72,7 @@ def em_route(
     beta_a: Float[Tensor, "J"],
     *,
     iterations: int = 3,
-    final_lambda: float = 0.01,
+    final_lambda: float = FINAL_LAMBDA,
     parents: Int[Tensor, "n"] | None = None,
 ) -> EMRouted:
     """Fits each parent's Gaussian to the votes of the children assigned to it, and the assignment to the fit.
@@ -60,9 +85,8 @@ def em_route(
     R = share.unsqueeze(-1).expand(votes.shape[:4])  # B L K J
     weight = gathered(activations, children).unsqueeze(-1)  # B L K 1
     for k in range(iterations):
-        inverse_temperature = final_lambda * (1 - 0.95 ** (k + 1))
         # R is multiplied by the child's activation and not normalised over its parents again: it would cancel.
-        fit = m_step(R * weight, votes, beta_v, beta_a, inverse_temperature)
+        fit = m_step(R * weight, votes, beta_v, beta_a, inverse_temperature(k, final_lambda))
         if k < iterations - 1:
             R = e_step(fit, children, count)
     return EMRouted(fit.mean.squeeze(2), fit.activations, R)
@@ -82,7 +106,7 @@ def m_step(
     votes: Float[Tensor, "B L K J P"],
     beta_v: Float[Tensor, "J"],
     beta_a: Float[Tensor, "J"],
-    inverse_temperature: float,
+    steepness: float,
 ) -> Fit:
     """The Gaussians that the weighed votes give, and the activations that their description lengths give."""
     _, _, K, J, P = votes.shape
@@ -92,8 +116,8 @@ def m_step(
     deviation = (votes - mean).square()  # B L K J P
     variance = (normal * deviation).sum(dim=2, keepdim=True) + TINY  # B L 1 J P
     cost = P * beta_v + 0.5 * variance.log().sum(-1).squeeze(2)  # B L J, summed over the P entries
-    cost = cost * total * (100 * J / K)  # 100 over the number of children to each parent
-    return Fit(mean, variance, deviation, torch.sigmoid(inverse_temperature * (beta_a - cost)))
+    cost = cost * total * cost_factor(K, J)
+    return Fit(mean, variance, deviation, torch.sigmoid(steepness * (beta_a - cost)))
 
 
 def e_step(fit: Fit, children: Int[Tensor, "L K"], count: int) -> Float[Tensor, "B L K J"]:

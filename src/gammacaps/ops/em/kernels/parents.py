@@ -1,0 +1,383 @@
+"""Kernels that go over the children of a position, G at a time; `votes.py` says what a thread has.
+
+A program has one position and T samples, with all their J parents.
+"""
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+from gammacaps.ops.em.kernels.votes import (
+    LOG_2_PI,
+    SMALLEST,
+    TINY,
+    axes,
+    child_at,
+    load_rows,
+    numbers,
+    over_children,
+    over_entries,
+    over_parents,
+    reciprocal,
+    store_rows,
+    votes_of,
+    zero_rows,
+)
+
+
+@triton.jit
+@no_type_check
+def fit_kernel(
+    poses, activations, weight, places, beta_v, beta_a, parents, couplings,
+    mean, variance, total, active, logits, steepness, factor, B,
+    L: tl.constexpr, K: tl.constexpr, J: tl.constexpr, n: tl.constexpr, ROWS: tl.constexpr, LX: tl.constexpr,
+    WIDTH: tl.constexpr, TYPES: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr,
+    X: tl.constexpr, Jp: tl.constexpr, T: tl.constexpr, G: tl.constexpr,
+):  # fmt: skip
+    """The M-step: mean and variance (B L J 16), sum of the weights and activation (B L J).
+
+    Then, if there is memory for them, the logits of the E-step (B L K J) from the same fit.
+    """
+    l = tl.program_id(0)
+    row, column = (l // LX) * STRIDE, (l % LX) * STRIDE
+    j, t, g = axes(X, Jp, T)
+    b = tl.program_id(1) * T + t
+    there = (b < B) & (j < J)
+    b, j = tl.minimum(b, B - 1).to(tl.int64), tl.minimum(j, J - 1)
+    poses += b * (n * 16)
+    activations += b * n
+    weight += j * 16
+    parent = (b * L + l) * J + j
+    link = (b * L + l) * (K * J) + j
+
+    # Mean and squares in one go over the votes, by Welford's method: each vote moves the mean of those before.
+    S = tl.zeros([X], tl.float32)
+    m_0, m_1, m_2, m_3 = zero_rows(X)
+    s_0, s_1, s_2, s_3 = zero_rows(X)
+    for first in range(0, K, G):
+        inside = there & (first + g < K)
+        k = tl.minimum(first + g, K - 1)
+        c = child_at(k, row, column, WIDTH, TYPES, COLUMNS)
+        v = votes_of(load_rows(poses + c * 16), load_rows(weight + (k % ROWS) * (J * 16)), places, k)
+        w = tl.load(activations + c)
+        if couplings is None:  # in the first iteration: equal shares of all parents
+            w /= tl.load(parents + c).to(tl.float32)
+        else:
+            w *= tl.load(couplings + link + k * J)
+        w = tl.where(inside, w, 0.0)
+        S += w
+        share = w * reciprocal(tl.maximum(S, SMALLEST))
+        rest = (w - w * share)[:, None]
+        share = share[:, None]
+        d_0, d_1, d_2, d_3 = v[0] - m_0, v[1] - m_1, v[2] - m_2, v[3] - m_3
+        m_0 += share * d_0
+        m_1 += share * d_1
+        m_2 += share * d_2
+        m_3 += share * d_3
+        s_0 += d_0 * d_0 * rest
+        s_1 += d_1 * d_1 * rest
+        s_2 += d_2 * d_2 * rest
+        s_3 += d_3 * d_3 * rest
+
+    # The parts that G children have become one. Normal weights are divided by a little more than their sum, and fall
+    # short of 1, which moves the mean toward zero, away from the middle of the votes.
+    whole = over_children(S, G)
+    inverse = 1.0 / (whole + TINY)
+    m_0, s_0 = merged(S, m_0, s_0, whole, inverse, G)
+    m_1, s_1 = merged(S, m_1, s_1, whole, inverse, G)
+    m_2, s_2 = merged(S, m_2, s_2, whole, inverse, G)
+    m_3, s_3 = merged(S, m_3, s_3, whole, inverse, G)
+
+    log_sum = over_entries((tl.log(s_0), tl.log(s_1), tl.log(s_2), tl.log(s_3)))
+    cost = (16.0 * tl.load(beta_v + j) + 0.5 * log_sum) * whole * factor
+    a = 1.0 / (1.0 + tl.exp(-steepness * (tl.load(beta_a + j) - cost)))
+    mine = there & (g == 0)  # the first of G stores for all
+    store_rows(mean + parent * 16, (m_0, m_1, m_2, m_3), mine)
+    store_rows(variance + parent * 16, (s_0, s_1, s_2, s_3), mine)
+    tl.store(total + parent, whole, mask=mine)
+    tl.store(active + parent, a, mask=mine)
+
+    if logits is not None:
+        constant = tl.log(a + TINY) - 0.5 * (log_sum + 16.0 * LOG_2_PI)
+        r_0, r_1, r_2, r_3 = 1.0 / s_0, 1.0 / s_1, 1.0 / s_2, 1.0 / s_3
+        for first in range(0, K, G):
+            inside = there & (first + g < K)
+            k = tl.minimum(first + g, K - 1)
+            c = child_at(k, row, column, WIDTH, TYPES, COLUMNS)
+            v = votes_of(load_rows(poses + c * 16), load_rows(weight + (k % ROWS) * (J * 16)), places, k)
+            d_0, d_1, d_2, d_3 = v[0] - m_0, v[1] - m_1, v[2] - m_2, v[3] - m_3
+            far = over_entries((d_0 * d_0 * r_0, d_1 * d_1 * r_1, d_2 * d_2 * r_2, d_3 * d_3 * r_3))
+            tl.store(logits + link + k * J, constant - 0.5 * far, mask=inside)
+
+
+@triton.jit
+@no_type_check
+def merged(S, m, s, whole, inverse, G: tl.constexpr):
+    """Mean and variance of all children, from the sums of weights S, means m and squares s of G parts."""
+    centre = over_children(S[:, None] * m, G) * reciprocal(tl.maximum(whole, SMALLEST))[:, None]
+    apart = m - centre
+    squares = over_children(s + S[:, None] * (apart * apart), G)
+    shift = centre * (inverse * TINY)[:, None]
+    normal = (whole * inverse)[:, None]
+    return centre * normal, squares * inverse[:, None] + normal * (shift * shift) + TINY
+
+
+@triton.jit
+@no_type_check
+def slopes_kernel(
+    poses, weight, places, beta_v, parents, mean, variance, total, active, grad_mean, grad_active, at_logits,
+    at_couplings, at_first, linear, square, at_beta_v, at_beta_a, steepness, factor, B,
+    L: tl.constexpr, K: tl.constexpr, J: tl.constexpr, n: tl.constexpr, ROWS: tl.constexpr, LX: tl.constexpr,
+    WIDTH: tl.constexpr, TYPES: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr,
+    X: tl.constexpr, Jp: tl.constexpr, T: tl.constexpr, G: tl.constexpr,
+):  # fmt: skip
+    """A step back from an iteration's parents to the weights of their children.
+
+    The gradients at the parents are given (`grad_mean`, `grad_active`), or come from those `at_logits` of the E-step
+    that followed. What is written: the gradient at the weights (B L K J) `at_couplings`; or, for the first iteration,
+    whose couplings are all alike, their sum over parents times the coupling (B L K) `at_first`. Then, for the votes'
+    gradient, which is weight * (linear + square * vote): both of them (B L J 16); and the betas' (B L J).
+    """
+    l = tl.program_id(0)
+    row, column = (l // LX) * STRIDE, (l % LX) * STRIDE
+    j, t, g = axes(X, Jp, T)
+    b = tl.program_id(1) * T + t
+    there = (b < B) & (j < J)
+    b, j = tl.minimum(b, B - 1).to(tl.int64), tl.minimum(j, J - 1)
+    poses += b * (n * 16)
+    weight += j * 16
+    parent = (b * L + l) * J + j
+    link = (b * L + l) * (K * J) + j
+    m_0, m_1, m_2, m_3 = load_rows(mean + parent * 16)
+    var = load_rows(variance + parent * 16)
+    S, a = tl.load(total + parent), tl.load(active + parent)
+    rate = 1.0 / var[0], 1.0 / var[1], 1.0 / var[2], 1.0 / var[3]
+
+    at_active = tl.zeros([X], tl.float32)
+    at_m_0, at_m_1, at_m_2, at_m_3 = zero_rows(X)
+    at_s_0, at_s_1, at_s_2, at_s_3 = zero_rows(X)
+    if at_logits is not None:
+        for first in range(0, K, G):
+            inside = there & (first + g < K)
+            k = tl.minimum(first + g, K - 1)
+            c = child_at(k, row, column, WIDTH, TYPES, COLUMNS)
+            v = votes_of(load_rows(poses + c * 16), load_rows(weight + (k % ROWS) * (J * 16)), places, k)
+            slope = tl.where(inside, tl.load(at_logits + link + k * J), 0.0)
+            at_active += slope
+            slope = slope[:, None]
+            d_0, d_1, d_2, d_3 = v[0] - m_0, v[1] - m_1, v[2] - m_2, v[3] - m_3
+            at_m_0 += slope * d_0
+            at_m_1 += slope * d_1
+            at_m_2 += slope * d_2
+            at_m_3 += slope * d_3
+            at_s_0 += slope * d_0 * d_0
+            at_s_1 += slope * d_1 * d_1
+            at_s_2 += slope * d_2 * d_2
+            at_s_3 += slope * d_3 * d_3
+        at_active = over_children(at_active, G)
+        at_m_0, at_s_0 = density_gradient(at_m_0, at_s_0, at_active, rate[0], G)
+        at_m_1, at_s_1 = density_gradient(at_m_1, at_s_1, at_active, rate[1], G)
+        at_m_2, at_s_2 = density_gradient(at_m_2, at_s_2, at_active, rate[2], G)
+        at_m_3, at_s_3 = density_gradient(at_m_3, at_s_3, at_active, rate[3], G)
+        at_active /= a + TINY
+    if grad_mean is not None:
+        at_m_0, at_m_1, at_m_2, at_m_3 = load_rows(grad_mean + parent * 16)
+    if grad_active is not None:
+        at_active += tl.load(grad_active + parent)
+
+    slope_a = steepness * at_active * a * (1.0 - a)
+    at_cost = -factor * slope_a
+    log_sum = over_entries((tl.log(var[0]), tl.log(var[1]), tl.log(var[2]), tl.log(var[3])))
+    at_total = at_cost * (16.0 * tl.load(beta_v + j) + 0.5 * log_sum)
+    half = 0.5 * at_cost * S
+    inverse = 1.0 / (S + TINY)
+    at_m_0, at_s_0, out_0 = normal_gradient(at_m_0, at_s_0, m_0, rate[0], half, inverse)
+    at_m_1, at_s_1, out_1 = normal_gradient(at_m_1, at_s_1, m_1, rate[1], half, inverse)
+    at_m_2, at_s_2, out_2 = normal_gradient(at_m_2, at_s_2, m_2, rate[2], half, inverse)
+    at_m_3, at_s_3, out_3 = normal_gradient(at_m_3, at_s_3, m_3, rate[3], half, inverse)
+    mine = there & (g == 0)  # the first of G stores for all
+    store_rows(linear + parent * 16, (out_0, out_1, out_2, out_3), mine)
+    store_rows(square + parent * 16, (2 * at_s_0, 2 * at_s_1, 2 * at_s_2, 2 * at_s_3), mine)
+    if at_beta_v is not None:
+        tl.store(at_beta_v + parent, 16.0 * at_cost * S, mask=mine)
+        tl.store(at_beta_a + parent, slope_a, mask=mine)
+
+    spread = at_s_0 * (var[0] - TINY), at_s_1 * (var[1] - TINY), at_s_2 * (var[2] - TINY), at_s_3 * (var[3] - TINY)
+    constant = at_total - over_entries(spread)
+    for first in range(0, K, G):
+        inside = there & (first + g < K)
+        k = tl.minimum(first + g, K - 1)
+        c = child_at(k, row, column, WIDTH, TYPES, COLUMNS)
+        v = votes_of(load_rows(poses + c * 16), load_rows(weight + (k % ROWS) * (J * 16)), places, k)
+        d_0, d_1, d_2, d_3 = v[0] - m_0, v[1] - m_1, v[2] - m_2, v[3] - m_3
+        slope = constant + over_entries(
+            (
+                d_0 * (at_m_0 + at_s_0 * d_0),
+                d_1 * (at_m_1 + at_s_1 * d_1),
+                d_2 * (at_m_2 + at_s_2 * d_2),
+                d_3 * (at_m_3 + at_s_3 * d_3),
+            )
+        )
+        if at_couplings is not None:
+            tl.store(at_couplings + link + k * J, slope, mask=inside)
+        else:
+            slope = tl.where(inside, slope / tl.load(parents + c).to(tl.float32), 0.0)
+            slope = over_parents(slope, Jp)
+            tl.store(at_first + (b * L + l) * K + k, slope, mask=inside & (j == 0))
+
+
+@triton.jit
+@no_type_check
+def density_gradient(by_offset, by_square, total, rate, G: tl.constexpr):
+    """The gradients at mean and variance of log densities, from sums over G children of slopes times offsets."""
+    at_mean = over_children(by_offset, G) * rate
+    return at_mean, 0.5 * rate * (over_children(by_square, G) * rate - total[:, None])
+
+
+@triton.jit
+@no_type_check
+def normal_gradient(at_mean, at_variance, mean, rate, half, inverse):
+    """What multiplies a vote's offset and its square in the gradient at its weight; last, what does not multiply the
+    vote in the gradient at the vote. `half` is what the activation does to the variance.
+    """
+    at_variance += half[:, None] * rate
+    at_mean -= (inverse * (2.0 * TINY))[:, None] * mean * at_variance
+    at_mean *= inverse[:, None]
+    at_variance *= inverse[:, None]
+    return at_mean, at_variance, at_mean - 2.0 * at_variance * mean
+
+
+@triton.jit
+@no_type_check
+def tables_of(linear, square, mean, variance, parent, parents, ITERATIONS: tl.constexpr):
+    """What the votes' gradient needs of the parents, rows of each: for each iteration `linear` and `square` of the
+    M-step, and the same of the E-step after it; the last iteration has none.
+    """
+    tables = ()
+    for i in tl.static_range(ITERATIONS):
+        at = (i * parents + parent) * 16
+        tables += (load_rows(linear + at), load_rows(square + at))
+        if i < ITERATIONS - 1:
+            var, m = load_rows(variance + at), load_rows(mean + at)
+            rate = reciprocal(var[0]), reciprocal(var[1]), reciprocal(var[2]), reciprocal(var[3])
+            tables += (
+                (m[0] * rate[0], m[1] * rate[1], m[2] * rate[2], m[3] * rate[3]),
+                (-rate[0], -rate[1], -rate[2], -rate[3]),
+            )
+    return tables
+
+
+@triton.jit
+@no_type_check
+def factors_of(a, couplings, at_logits, parents, c, link, links, inside, ITERATIONS: tl.constexpr):
+    """By what each pair of tables is multiplied: weights of the M-steps, slopes of the E-steps between them."""
+    factors = (tl.where(inside, a / tl.load(parents + c).to(tl.float32), 0.0),)
+    for i in tl.static_range(ITERATIONS - 1):
+        slope = tl.where(inside, tl.load(at_logits + i * links + link), 0.0)
+        factors += (slope, tl.where(inside, tl.load(couplings + i * links + link) * a, 0.0))
+    return factors
+
+
+@triton.jit
+@no_type_check
+def vote_gradient(v, factors, tables, p: tl.constexpr, ITERATIONS: tl.constexpr):
+    """Row p of the gradient at the votes, whose row is v, from all iterations together."""
+    plus, times = factors[0][:, None] * tables[0][p], factors[0][:, None] * tables[1][p]
+    for i in tl.static_range(1, 2 * ITERATIONS - 1):
+        plus += factors[i][:, None] * tables[2 * i][p]
+        times += factors[i][:, None] * tables[2 * i + 1][p]
+    return plus + times * v
+
+
+@triton.jit
+@no_type_check
+def poses_kernel(
+    poses, activations, weight, places, parents, couplings, at_logits, mean, variance, linear, square, out, B,
+    L: tl.constexpr, K: tl.constexpr, J: tl.constexpr, n: tl.constexpr, ROWS: tl.constexpr, LX: tl.constexpr,
+    WIDTH: tl.constexpr, TYPES: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr, ITERATIONS: tl.constexpr,
+    X: tl.constexpr, Jp: tl.constexpr, T: tl.constexpr, G: tl.constexpr,
+):  # fmt: skip
+    """What each window gives to the gradients of its children's poses, out (B L K 16)."""
+    l = tl.program_id(0)
+    row, column = (l // LX) * STRIDE, (l % LX) * STRIDE
+    j, t, g = axes(X, Jp, T)
+    b = tl.program_id(1) * T + t
+    there = (b < B) & (j < J)
+    b, j = tl.minimum(b, B - 1).to(tl.int64), tl.minimum(j, J - 1)
+    poses += b * (n * 16)
+    activations += b * n
+    weight += j * 16
+    link = (b * L + l) * (K * J) + j
+    pairs = tl.cast(B, tl.int64) * L
+    tables = tables_of(linear, square, mean, variance, (b * L + l) * J + j, pairs * J, ITERATIONS)
+    out += (b * L + l) * (K * 16)
+    for first in range(0, K, G):
+        inside = there & (first + g < K)
+        k = tl.minimum(first + g, K - 1)
+        c = child_at(k, row, column, WIDTH, TYPES, COLUMNS)
+        W = load_rows(weight + (k % ROWS) * (J * 16))
+        v = votes_of(load_rows(poses + c * 16), W, places, k)
+        a = tl.load(activations + c)
+        factors = factors_of(a, couplings, at_logits, parents, c, link + k * J, pairs * (K * J), inside, ITERATIONS)
+        back = ()
+        for p in tl.static_range(4):
+            grad = vote_gradient(v[p], factors, tables, p, ITERATIONS)
+            row_p = tl.join(
+                tl.join(tl.sum(grad * W[0], axis=1), tl.sum(grad * W[2], axis=1)),
+                tl.join(tl.sum(grad * W[1], axis=1), tl.sum(grad * W[3], axis=1)),
+            )
+            back += (over_parents(tl.reshape(row_p, (X, 4)), Jp),)
+        store_rows(out + k * 16, back, inside & (j == 0))
+
+
+@triton.jit
+@no_type_check
+def weight_kernel(
+    poses, activations, weight, places, parents, couplings, at_logits, mean, variance, linear, square, out, B, chunk,
+    L: tl.constexpr, K: tl.constexpr, J: tl.constexpr, n: tl.constexpr, ROWS: tl.constexpr, LX: tl.constexpr,
+    WIDTH: tl.constexpr, TYPES: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr, ITERATIONS: tl.constexpr,
+    X: tl.constexpr, Jp: tl.constexpr, T: tl.constexpr, G: tl.constexpr,
+):  # fmt: skip
+    """The gradient of the matrices of G children, from one chunk of all pairs of sample and position: a part of out
+    (chunks K J 16). Here T counts such pairs.
+    """
+    j, t, g = axes(X, Jp, T)
+    there, j = j < J, tl.minimum(j, J - 1)
+    begin = tl.program_id(1) * chunk
+    all_pairs = tl.cast(B, tl.int64) * L
+    k = tl.minimum(tl.program_id(0) * G + g, K - 1)
+    W = load_rows(weight + ((k % ROWS) * J + j) * 16)
+    sum_0, sum_1, sum_2, sum_3 = zero_rows(X)
+    for first in range(0, chunk, T):
+        pair = begin + first + t
+        inside = there & (pair < B * L)
+        pair = tl.minimum(pair, B * L - 1)
+        b, l = (pair // L).to(tl.int64), pair % L
+        c = child_at(k, (l // LX) * STRIDE, (l % LX) * STRIDE, WIDTH, TYPES, COLUMNS)
+        pose = load_rows(poses + (b * n + c) * 16)
+        v = votes_of(pose, W, places, k)
+        tables = tables_of(linear, square, mean, variance, (b * L + l) * J + j, all_pairs * J, ITERATIONS)
+        link = ((b * L + l) * K + k) * J + j
+        a = tl.load(activations + b * n + c)
+        factors = factors_of(a, couplings, at_logits, parents, c, link, all_pairs * (K * J), inside, ITERATIONS)
+        for p in tl.static_range(4):
+            grad = vote_gradient(v[p], factors, tables, p, ITERATIONS)
+            pose_p = numbers(pose[p])
+            sum_0 += pose_p[0][:, None] * grad
+            sum_1 += pose_p[1][:, None] * grad
+            sum_2 += pose_p[2][:, None] * grad
+            sum_3 += pose_p[3][:, None] * grad
+    sums = over_pairs(sum_0, Jp, T), over_pairs(sum_1, Jp, T), over_pairs(sum_2, Jp, T), over_pairs(sum_3, Jp, T)
+    y = tl.arange(0, X // T)  # a child and a parent
+    j_y, k_y = y % Jp, tl.program_id(0) * G + y // Jp
+    at = ((tl.program_id(1) * K + k_y).to(tl.int64) * J + j_y) * 16
+    store_rows(out + at, sums, (j_y < J) & (k_y < K))
+
+
+@triton.jit
+@no_type_check
+def over_pairs(x, Jp: tl.constexpr, T: tl.constexpr):
+    """The sum over T of rows [X, 4], one for each child and parent."""
+    X: tl.constexpr = x.shape[0]
+    return tl.reshape(tl.sum(tl.reshape(x, (X // (Jp * T), T, Jp, 4)), axis=1), (X // T, 4))
