@@ -161,7 +161,8 @@ def backward(
         over_positions(
             parents.slopes_kernel, layer, B, SLOPES, poses, activations, layer.weight, layer.places, layer.beta_v,
             layer.counts, kept.couplings[i - 1] if i > 0 else None, kept.mean[i], kept.variance[i], kept.total[i],
-            kept.active[i], grad_poses if last else None, grad_activations if last else None, None if last else at_logits[i], at_logits[i - 1] if i > 0 else None,
+            kept.active[i], grad_poses if last else None, grad_activations if last else None,
+            None if last else at_logits[i], at_logits[i - 1] if i > 0 else None,
             at_first if i == 0 else None, linear[i], square[i], None if betas is None else betas[0, i],
             None if betas is None else betas[1, i], inverse_temperature(i), cost_factor(K, J),
         )  # fmt: skip
