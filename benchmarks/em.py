@@ -24,8 +24,8 @@ from gammacaps.replay.recording import Recording
 
 # What to try, beside what is set: constants of `ops/em/kernels/launch.py`.
 SETTINGS: list[dict[str, Any]] = [
-    {"FIT": (2, 16), "SLOPES": (2, 16), "POSES": (2, 8)},
-    {"FIT": (8, 16), "SLOPES": (8, 16), "POSES": (8, 8)},
+    {"FIT": (2, 16), "SLOPES": (2, 8), "POSES": (2, 8)},
+    {"FIT": (8, 16), "SLOPES": (8, 8), "POSES": (8, 8)},
     {"FEW": 512},
     {"FEW": 2048},
     {"CHILDREN": (16, 4)},

@@ -74,12 +74,13 @@ def random_grads(layer, poses):
 
 
 def check(ours, exact):
+    """Errors are a tenth of what the gate of `gammacaps bench` allows."""
     for limit, mine, right in zip((OUTPUT_LIMIT, GRADIENT_LIMIT), ours, exact, strict=True):
         assert len(mine) == len(right)
         for place, (one, other) in enumerate(zip(mine, right, strict=True)):
             assert one.shape == other.shape
             error = ((one.double() - other).norm() / other.norm()).item()
-            assert error <= limit, f"{place}: {error:.1e}"  # NaN fails
+            assert error <= limit / 10, f"{place}: {error:.1e}"  # NaN fails
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -21,7 +21,7 @@ from gammacaps.ops.em.windows import Windows
 # Warps of a program that goes over the children of a position: usually, and at most where positions are few. More warps
 # take more children at a time. 16 leave 128 registers to a thread, 8 leave 255.
 FIT = (4, 16)
-SLOPES = (4, 16)
+SLOPES = (4, 8)
 POSES = (4, 8)
 # As long as there are fewer warps in all, they are doubled: 8 for each multiprocessor of a large GPU.
 FEW = 1024
@@ -159,9 +159,10 @@ def backward(
     for i in reversed(range(I)):
         last = i == I - 1
         over_positions(
-            parents.slopes_kernel, layer, B, SLOPES, poses, layer.weight, layer.places, layer.beta_v, layer.counts,
-            kept.mean[i], kept.variance[i], kept.total[i], kept.active[i], grad_poses if last else None,
-            grad_activations if last else None, None if last else at_logits[i], at_logits[i - 1] if i > 0 else None,
+            parents.slopes_kernel, layer, B, SLOPES, poses, activations, layer.weight, layer.places, layer.beta_v,
+            layer.counts, kept.couplings[i - 1] if i > 0 else None, kept.mean[i], kept.variance[i], kept.total[i],
+            kept.active[i], grad_poses if last else None, grad_activations if last else None,
+            None if last else at_logits[i], at_logits[i - 1] if i > 0 else None,
             at_first if i == 0 else None, linear[i], square[i], None if betas is None else betas[0, i],
             None if betas is None else betas[1, i], inverse_temperature(i), cost_factor(K, J),
         )  # fmt: skip

@@ -28,6 +28,18 @@ from gammacaps.ops.em.kernels.votes import (
 
 @triton.jit
 @no_type_check
+def weights_of(activations, couplings, parents, c, link, inside):
+    """Activation times coupling; in the first iteration, which has none in memory, an equal share of all parents."""
+    w = tl.load(activations + c)
+    if couplings is None:
+        w /= tl.load(parents + c).to(tl.float32)
+    else:
+        w *= tl.load(couplings + link)
+    return tl.where(inside, w, 0.0)
+
+
+@triton.jit
+@no_type_check
 def fit_kernel(
     poses, activations, weight, places, beta_v, beta_a, parents, couplings,
     mean, variance, total, active, logits, steepness, factor, B,
@@ -60,15 +72,11 @@ def fit_kernel(
         k = tl.minimum(first + g, K - 1)
         c = child_at(k, row, column, WIDTH, TYPES, COLUMNS)
         v = votes_of(load_rows(poses + c * 16), load_rows(weight + (k % ROWS) * (J * 16)), places, k)
-        w = tl.load(activations + c)
-        if couplings is None:  # in the first iteration: equal shares of all parents
-            w /= tl.load(parents + c).to(tl.float32)
-        else:
-            w *= tl.load(couplings + link + k * J)
-        w = tl.where(inside, w, 0.0)
+        w = weights_of(activations, couplings, parents, c, link + k * J, inside)
+        before = S
         S += w
         share = w * reciprocal(tl.maximum(S, SMALLEST))
-        rest = (w - w * share)[:, None]
+        rest = (share * before)[:, None]  # not w (1 - share), which is nothing but rounding where share is about 1
         share = share[:, None]
         d_0, d_1, d_2, d_3 = v[0] - m_0, v[1] - m_1, v[2] - m_2, v[3] - m_3
         m_0 += share * d_0
@@ -126,8 +134,9 @@ def merged(S, m, s, whole, inverse, G: tl.constexpr):
 @triton.jit
 @no_type_check
 def slopes_kernel(
-    poses, weight, places, beta_v, parents, mean, variance, total, active, grad_mean, grad_active, at_logits,
-    at_couplings, at_first, linear, square, at_beta_v, at_beta_a, steepness, factor, B,
+    poses, activations, weight, places, beta_v, parents, couplings, mean, variance, total, active,
+    grad_mean, grad_active, at_logits, at_couplings, at_first, linear, square, at_beta_v, at_beta_a,
+    steepness, factor, B,
     L: tl.constexpr, K: tl.constexpr, J: tl.constexpr, n: tl.constexpr, ROWS: tl.constexpr, LX: tl.constexpr,
     WIDTH: tl.constexpr, TYPES: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr,
     X: tl.constexpr, Jp: tl.constexpr, T: tl.constexpr, G: tl.constexpr,
@@ -136,8 +145,8 @@ def slopes_kernel(
 
     The gradients at the parents are given (`grad_mean`, `grad_active`), or come from those `at_logits` of the E-step
     that followed. What is written: the gradient at the weights (B L K J) `at_couplings`; or, for the first iteration,
-    whose couplings are all alike, their sum over parents times the coupling (B L K) `at_first`. Then, for the votes'
-    gradient, which is weight * (linear + square * vote): both of them (B L J 16); and the betas' (B L J).
+    whose couplings are all alike, their sum over parents times the coupling (B L K) `at_first`. Then, for the
+    votes' gradient, which is weight * (linear + square * (vote - mean)): both (B L J 16); and the betas' (B L J).
     """
     l = tl.program_id(0)
     row, column = (l // LX) * STRIDE, (l % LX) * STRIDE
@@ -146,6 +155,7 @@ def slopes_kernel(
     there = (b < B) & (j < J)
     b, j = tl.minimum(b, B - 1).to(tl.int64), tl.minimum(j, J - 1)
     poses += b * (n * 16)
+    activations += b * n
     weight += j * 16
     parent = (b * L + l) * J + j
     link = (b * L + l) * (K * J) + j
@@ -192,12 +202,11 @@ def slopes_kernel(
     at_total = at_cost * (16.0 * tl.load(beta_v + j) + 0.5 * log_sum)
     half = 0.5 * at_cost * S
     inverse = 1.0 / (S + TINY)
-    at_m_0, at_s_0, out_0 = normal_gradient(at_m_0, at_s_0, m_0, rate[0], half, inverse)
-    at_m_1, at_s_1, out_1 = normal_gradient(at_m_1, at_s_1, m_1, rate[1], half, inverse)
-    at_m_2, at_s_2, out_2 = normal_gradient(at_m_2, at_s_2, m_2, rate[2], half, inverse)
-    at_m_3, at_s_3, out_3 = normal_gradient(at_m_3, at_s_3, m_3, rate[3], half, inverse)
+    at_m_0, at_s_0 = normal_gradient(at_m_0, at_s_0, m_0, rate[0], half, inverse)
+    at_m_1, at_s_1 = normal_gradient(at_m_1, at_s_1, m_1, rate[1], half, inverse)
+    at_m_2, at_s_2 = normal_gradient(at_m_2, at_s_2, m_2, rate[2], half, inverse)
+    at_m_3, at_s_3 = normal_gradient(at_m_3, at_s_3, m_3, rate[3], half, inverse)
     mine = there & (g == 0)  # the first of G stores for all
-    store_rows(linear + parent * 16, (out_0, out_1, out_2, out_3), mine)
     store_rows(square + parent * 16, (2 * at_s_0, 2 * at_s_1, 2 * at_s_2, 2 * at_s_3), mine)
     if at_beta_v is not None:
         tl.store(at_beta_v + parent, 16.0 * at_cost * S, mask=mine)
@@ -205,6 +214,7 @@ def slopes_kernel(
 
     spread = at_s_0 * (var[0] - TINY), at_s_1 * (var[1] - TINY), at_s_2 * (var[2] - TINY), at_s_3 * (var[3] - TINY)
     constant = at_total - over_entries(spread)
+    e_0, e_1, e_2, e_3 = zero_rows(X)
     for first in range(0, K, G):
         inside = there & (first + g < K)
         k = tl.minimum(first + g, K - 1)
@@ -219,12 +229,24 @@ def slopes_kernel(
                 d_3 * (at_m_3 + at_s_3 * d_3),
             )
         )
+        w = weights_of(activations, couplings, parents, c, link + k * J, inside)[:, None]
+        e_0 += w * d_0
+        e_1 += w * d_1
+        e_2 += w * d_2
+        e_3 += w * d_3
         if at_couplings is not None:
             tl.store(at_couplings + link + k * J, slope, mask=inside)
         else:
             slope = tl.where(inside, slope / tl.load(parents + c).to(tl.float32), 0.0)
             slope = over_parents(slope, Jp)
             tl.store(at_first + (b * L + l) * K + k, slope, mask=inside & (j == 0))
+    # The votes' gradient is steep where a variance is small, and the mean is rounded: where it lies from the votes'
+    # middle is measured, and taken off.
+    e_0 = corrected(at_m_0, at_s_0, m_0, e_0, inverse, G)
+    e_1 = corrected(at_m_1, at_s_1, m_1, e_1, inverse, G)
+    e_2 = corrected(at_m_2, at_s_2, m_2, e_2, inverse, G)
+    e_3 = corrected(at_m_3, at_s_3, m_3, e_3, inverse, G)
+    store_rows(linear + parent * 16, (e_0, e_1, e_2, e_3), mine)
 
 
 @triton.jit
@@ -238,40 +260,47 @@ def density_gradient(by_offset, by_square, total, rate, G: tl.constexpr):
 @triton.jit
 @no_type_check
 def normal_gradient(at_mean, at_variance, mean, rate, half, inverse):
-    """What multiplies a vote's offset and its square in the gradient at its weight; last, what does not multiply the
-    vote in the gradient at the vote. `half` is what the activation does to the variance.
+    """What multiplies a vote's offset, and its square, in the gradient at its weight; `half` is what the activation
+    does to the variance.
     """
     at_variance += half[:, None] * rate
     at_mean -= (inverse * (2.0 * TINY))[:, None] * mean * at_variance
     at_mean *= inverse[:, None]
     at_variance *= inverse[:, None]
-    return at_mean, at_variance, at_mean - 2.0 * at_variance * mean
+    return at_mean, at_variance
+
+
+@triton.jit
+@no_type_check
+def corrected(at_mean, at_variance, mean, offsets, inverse, G: tl.constexpr):
+    """What multiplies a vote's offset, with the measured mean offset in place of the one that should be."""
+    measured = over_children(offsets, G) * inverse[:, None]
+    return at_mean - 2.0 * at_variance * (measured - mean * (inverse * TINY)[:, None])
 
 
 @triton.jit
 @no_type_check
 def tables_of(linear, square, mean, variance, parent, parents, ITERATIONS: tl.constexpr):
-    """What the votes' gradient needs of the parents, rows of each: for each iteration `linear` and `square` of the
-    M-step, and the same of the E-step after it; the last iteration has none.
+    """What the votes' gradient needs of the parents, rows of each: mean, `linear` and `square` of each M-step, and
+    the rate of the E-step after it; the last iteration has none, and `square` stands in its place.
     """
     tables = ()
     for i in tl.static_range(ITERATIONS):
         at = (i * parents + parent) * 16
-        tables += (load_rows(linear + at), load_rows(square + at))
+        slopes = load_rows(square + at)
+        tables += (load_rows(mean + at), load_rows(linear + at), slopes)
         if i < ITERATIONS - 1:
-            var, m = load_rows(variance + at), load_rows(mean + at)
-            rate = reciprocal(var[0]), reciprocal(var[1]), reciprocal(var[2]), reciprocal(var[3])
-            tables += (
-                (m[0] * rate[0], m[1] * rate[1], m[2] * rate[2], m[3] * rate[3]),
-                (-rate[0], -rate[1], -rate[2], -rate[3]),
-            )
+            var = load_rows(variance + at)
+            tables += ((reciprocal(var[0]), reciprocal(var[1]), reciprocal(var[2]), reciprocal(var[3])),)
+        else:
+            tables += (slopes,)
     return tables
 
 
 @triton.jit
 @no_type_check
 def factors_of(a, couplings, at_logits, parents, c, link, links, inside, ITERATIONS: tl.constexpr):
-    """By what each pair of tables is multiplied: weights of the M-steps, slopes of the E-steps between them."""
+    """What multiplies the tables for a vote: its weight in each M-step, its slope in the E-step after it."""
     factors = (tl.where(inside, a / tl.load(parents + c).to(tl.float32), 0.0),)
     for i in tl.static_range(ITERATIONS - 1):
         slope = tl.where(inside, tl.load(at_logits + i * links + link), 0.0)
@@ -282,12 +311,19 @@ def factors_of(a, couplings, at_logits, parents, c, link, links, inside, ITERATI
 @triton.jit
 @no_type_check
 def vote_gradient(v, factors, tables, p: tl.constexpr, ITERATIONS: tl.constexpr):
-    """Row p of the gradient at the votes, whose row is v, from all iterations together."""
-    plus, times = factors[0][:, None] * tables[0][p], factors[0][:, None] * tables[1][p]
-    for i in tl.static_range(1, 2 * ITERATIONS - 1):
-        plus += factors[i][:, None] * tables[2 * i][p]
-        times += factors[i][:, None] * tables[2 * i + 1][p]
-    return plus + times * v
+    """Row p of the gradient at the votes, whose row is v, from all iterations together.
+
+    Votes are taken from the mean first: near it, where variances are small, the difference of two products would be
+    nothing but rounding.
+    """
+    grad = tl.zeros_like(v)
+    for i in tl.static_range(ITERATIONS):
+        w = factors[2 * i][:, None]
+        times = w * tables[4 * i + 2][p]
+        if i < ITERATIONS - 1:
+            times -= factors[2 * i + 1][:, None] * tables[4 * i + 3][p]
+        grad += w * tables[4 * i + 1][p] + times * (v - tables[4 * i][p])
+    return grad
 
 
 @triton.jit
