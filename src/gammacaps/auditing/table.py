@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS, NON_ROBUST, NOT_USEFUL, SOME_SET
+from gammacaps.data.group_names import name_of_classes
 from gammacaps.evaluation.interval import two_places
 
 NOTE = (
@@ -89,10 +90,13 @@ def _capsules(layer: dict[str, Any], results: dict[str, Any]) -> list[str]:
     lines = [] if len(rows) == layer["of"] else [f"{len(rows)} of the {layer['of']} capsules of {layer['layer']}:"]
     gammas = "".join(f"{'gamma ' + format(e, 'g'):>12}" for e in eps)
     lines.append(f"{layer['layer']:<16}{'active':>7}{'rho':>7}   {'95% interval':<15}{'chance':>6}{gammas}   kind")
-    return lines + [_capsule(row, results["class_names"], len(eps)) for row in rows]
+    return lines + [_capsule(row, results, len(eps)) for row in rows]
 
 
-def _capsule(row: dict[str, Any], classes: list[str], radii: int) -> str:
+def _capsule(row: dict[str, Any], results: dict[str, Any], radii: int) -> str:
+    def named(classes: list[int]) -> str:
+        return name_of_classes(classes, results["class_names"], results["data"]["name"])
+
     line = f"  {row['capsule']:<14}{_percent(row['active']):>7}"
     if row["kind"] == DEAD:
         return line + " " * (31 + 12 * radii) + f"   {DEAD}"
@@ -101,12 +105,12 @@ def _capsule(row: dict[str, Any], classes: list[str], radii: int) -> str:
     line += "".join(f"{two_places(value):>12}" for value in row["gamma"] or [None] * radii) + f"   {row['kind']}"
     if row["gamma"] is None:
         return line
-    line += f": {', '.join(classes[n] for n in row['classes'])}"
+    line += f": {named(row['classes'])}"
     low, high = row["gamma_interval"]
     if row["kind"] == GAMMA and low <= 0:
         line += f" (uncertain: gamma from {low:.2f} to {high:.2f})"
     if row["kind"] == NON_ROBUST and row["gamma_any"] > 1e-9:
-        line += f" (but {row['gamma_any']:.2f} for {', '.join(classes[n] for n in row['gamma_any_classes'])})"
+        line += f" (but {row['gamma_any']:.2f} for {named(row['gamma_any_classes'])})"
     return line
 
 

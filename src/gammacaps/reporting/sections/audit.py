@@ -5,6 +5,7 @@ from html import escape
 from typing import Any
 
 from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
+from gammacaps.data.group_names import name_with_classes
 from gammacaps.names import VerdictWord
 from gammacaps.reporting.accuracies import earlier
 from gammacaps.reporting.content import Curve, Series, Table
@@ -96,14 +97,14 @@ def not_audited(audit: dict[str, Any]) -> list[str]:
 def capsules(audit: dict[str, Any], layer: dict[str, Any]) -> Table:
     """A row a capsule: its kind, how often it is active, its classes, rho beside chance, gamma at each eps with its
     interval at the largest, the best gamma."""
-    names = audit["class_names"]
+    names, data = audit["class_names"], audit["data"]["name"]
     has_chance, has_interval = ("chance" in layer["capsules"][0], "gamma_interval" in layer["capsules"][0])
     rows = tuple(
         (
             str(row["capsule"]),
             row["kind"] + (", uncertain" if uncertain(row) else ""),
             f"{100 * row['active']:.0f}%",
-            (", ".join(names[k] for k in row["classes"]) if row["kind"] != DEAD else "") or "–",
+            name_with_classes(row["classes"], names, data) if row["classes"] and row["kind"] != DEAD else "–",
             f"{row['rho']:.2f}",
             *([f"{row['chance']:.2f}"] if has_chance else ()),
             *(f"{value:.2f}" for value in row["gamma"] or ()),
