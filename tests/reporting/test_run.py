@@ -364,7 +364,7 @@ def audited(gamma: int, others: int, single: float) -> dict:
     layer["over_tau"] = [{"tau": 0.1, **counts}]
     tree = {"from": "hidden 1", "to": "hidden 1", "T": 0.5, "active": 9, "single_parent": single, "margin": 0.4}
     about = {"verdict": "So many are.", "class_names": ["cat", "dog"], "tau": 0.1, "eps": [0.05, 0.1]}
-    about["data"] = {"name": "pets"}
+    about |= {"data": {"name": "pets", "images": 9}, "settings": {}}
     return {**about, "layers": [layer], "tree": [tree, tree | {"single_parent": None, "margin": None}]}
 
 
