@@ -256,8 +256,8 @@ def test_a_capsule_whose_length_is_flat_is_switched_by_its_log_odds_alone():
 
 def test_an_unknown_loss_of_the_attack_on_capsules_is_told(detector):
     data, rows = squares(), torch.zeros(30)
+    given = (rows.long(), rows.bool(), rows, torch.zeros_like(data.images))
     with pytest.raises(InputError, match=r"no loss of the attack on capsules 'lenght' .did you mean 'length'"):
-        given = (rows.long(), rows.bool(), rows, torch.zeros_like(data.images))
         push(detector, 1, data.images, *given, eps=0.1, step=1.0, steps=1, loss="lenght")
 
 

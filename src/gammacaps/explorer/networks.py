@@ -66,7 +66,8 @@ class Network:
         """What hidden capsules are called, by the audit or else by what they were trained for; by layer and capsule."""
         if not self.trees:
             return {}
-        data = self.audit["data"]["name"] if self.audit else self.about.data.name
+        shown = self.source if self.labelled else None
+        data = self.audit["data"]["name"] if self.audit else self.about.data.name or shown
         return capsule_names(self.capsules.layers, self.audit, self.about.class_sets, self.class_names, data)
 
     def without(self, layer: int) -> tuple[Tensor, Tensor] | None:
