@@ -25,7 +25,7 @@ class ClassAttack:
         """Within eps of the images, where the network errs, as far as it could be made to."""
         if eps not in self.made:
             generator = torch.Generator(self.images.device).manual_seed(self.seed)
-            how = {"eps": eps, "step": STEP * eps, "steps": STEPS, "generator": generator}
             parts = zip(self.images.split(self.batch), self.labels.split(self.batch), strict=True)
-            self.made[eps] = torch.cat([pgd(self.model, x, y, **how) for x, y in parts])
+            made = [pgd(self.model, x, y, eps=eps, step=STEP * eps, steps=STEPS, generator=generator) for x, y in parts]
+            self.made[eps] = torch.cat(made)
         return self.made[eps]

@@ -201,7 +201,7 @@ def _check_groups(data: NamedSet) -> None:
         where = f"The group {group!r} of the data set {data.name}"
         if not group.strip():
             raise InputError(f"A group of the data set {data.name} has no name: give it one.")
-        if isinstance(members, str) or len(set(members)) < 2:
+        if len(set(members)) < 2:
             raise InputError(f"{where} needs the names of two classes at least: give them as a tuple.")
         for member in members:
             check_choice(f"class in the group {group!r}", member, data.class_names)
