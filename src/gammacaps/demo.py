@@ -11,6 +11,7 @@ from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.kinds import GAMMA
 from gammacaps.auditing.run import audit_run
 from gammacaps.data import DataSet, load_set
+from gammacaps.data.group_names import name_of_classes
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced
@@ -101,9 +102,9 @@ def side_by_side(results: dict[str, dict[str, Any]]) -> str:
 
 def named_capsules(audited: dict[str, Any]) -> str:
     """How many hidden capsules are gamma-capsules, and what they stand for: the classes that they are active on."""
-    names = audited["class_names"]
+    names, data = audited["class_names"], audited["data"]["name"]
     rows = [row for layer in audited["layers"] for row in layer["capsules"]]
-    gamma = [" + ".join(names[k] for k in row["classes"]) for row in rows if row["kind"] == GAMMA]
+    gamma = [name_of_classes(row["classes"], names, data) for row in rows if row["kind"] == GAMMA]
     words = f"{len(gamma)} of {len(rows)} hidden capsules of the network trained under attack are gamma-capsules"
     return "\n".join([f"{words}{', active on' if gamma else ''}:", *(f"  {name}" for name in sorted(set(gamma)))])
 

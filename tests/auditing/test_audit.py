@@ -14,17 +14,22 @@ from square import square_detector
 import gammacaps
 from gammacaps.attacks.capsules import push
 from gammacaps.auditing.audit import audit
+from gammacaps.auditing.class_attack import ClassAttack
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.curves import over_eps, over_tau
-from gammacaps.auditing.kinds import mean_interval
+from gammacaps.auditing.held_out import halves, holds
+from gammacaps.auditing.kinds import mean_interval, view
 from gammacaps.auditing.parents import ParentCounter
+from gammacaps.auditing.patterns import told_by_pattern
 from gammacaps.auditing.run import audit_run
 from gammacaps.auditing.table import compare, table
+from gammacaps.auditing.told_apart import different_sets, pairs_told_apart
+from gammacaps.auditing.worth import told
 from gammacaps.data import load_set
 from gammacaps.data.dataset import DataSet
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
-from gammacaps.models import save
+from gammacaps.models import CapsuleModel, Parse, save
 from gammacaps.training.losses import margin_loss
 
 GAMMA, SOME_SET = "gamma-capsule", "gamma-capsule for some class set"
@@ -198,6 +203,156 @@ def test_gamma_is_what_a_second_reckoning_gives(trained):
         assert row["gamma"] == pytest.approx([total / 60], abs=ONE_OF_TEN_CLASSES / 60)
 
 
+@pytest.mark.slow
+def test_a_strong_audit_finds_at_least_what_the_usual_one_does(trained):
+    data, config = load_set("fashion-mini"), dataclasses.replace(TRAINED, limit=40, eps=(0.03,))
+    usual, strong = (audit(trained, data, dataclasses.replace(config, strong=strong)) for strong in (False, True))
+    rows = [[row for row in results["layers"][0]["capsules"] if row["gamma"]] for results in (usual, strong)]
+    assert len(rows[0]) == len(rows[1]) >= 3
+    for before, after in zip(*rows, strict=True):
+        assert (before["rho"], before["classes"]) == (after["rho"], after["classes"])
+        assert after["gamma"][0] <= before["gamma"][0] + 1e-12
+        assert after["gamma_any"] <= before["gamma_any"] + 1e-12
+    (layer,) = strong["layers"]
+    assert [one["steps"] for one in layer["tries"]] == [4, 16, 16, 16, 16, 16]
+    # What one try has switched at all thresholds, the next leaves alone.
+    left = [one["pairs"] for one in layer["tries"][:5]]
+    assert left == sorted(left, reverse=True)
+    assert strong["settings"]["strong"]
+    assert "in a strong audit" in strong["verdict"]
+    assert "Strong audit: after the usual attack of 4 steps, 16 steps each from a random point" in table(strong)
+    assert "trong audit" not in table(usual)
+    assert "no fair comparison" in compare([usual, strong])
+
+
+class Saturated(CapsuleModel):
+    """A capsule that is on where the image is brighter than 1/2, so steeply that its length is 1 from 0.6 on."""
+
+    image_shape, classes, layers = (1, 4, 4), 2, ("primary", "hidden 1", "class")
+
+    def __init__(self):
+        super().__init__()
+        self.steep = torch.nn.Parameter(torch.tensor(200.0))
+
+    def parse(self, images, *, couplings=True):
+        on = torch.sigmoid(self.steep * (images.mean((1, 2, 3)) - 0.5))  # B
+        below, middle, above = torch.ones_like(on)[:, None], torch.stack((on, 0 * on), 1), torch.stack((on, 1 - on), 1)
+        coupled = tuple(on.new_full((len(on), lower, 2), 0.5) for lower in (1, 2)) if couplings else (None, None)
+        lengths = (below, middle, above)
+        return Parse(self.layers, tuple(x[..., None] for x in lengths), lengths, coupled, (None, None), above)
+
+
+def test_a_capsule_whose_length_is_flat_is_switched_by_its_log_odds_alone():
+    model, images = Saturated(), torch.full((3, 1, 4, 4), 0.65)
+    at = {"capsules": torch.zeros(3, dtype=torch.int64), "upward": torch.zeros(3, dtype=torch.bool)}
+    how = {**at, "until": torch.full((3,), 0.5), "starts": torch.rand(3, 1, 4, 4) / 9, "eps": 0.2, "step": 1.0}
+    by_length, passes = push(model, 1, images, **how, steps=10)
+    assert by_length.tolist() == [1, 1, 1]
+    assert passes == 3 * 11
+    by_log_odds, _ = push(model, 1, images, **how, steps=10, loss="log-odds")
+    assert by_log_odds.max() < 0.5
+    assert by_log_odds.dtype == torch.float32
+    assert all(p.dtype == torch.float32 and p.requires_grad for p in model.parameters())
+
+
+def test_an_unknown_loss_of_the_attack_on_capsules_is_told(detector):
+    data, rows = squares(), torch.zeros(30)
+    given = (rows.long(), rows.bool(), rows, torch.zeros_like(data.images))
+    with pytest.raises(InputError, match=r"no loss of the attack on capsules 'lenght' .did you mean 'length'"):
+        push(detector, 1, data.images, *given, eps=0.1, step=1.0, steps=1, loss="lenght")
+
+
+def test_a_strong_audit_refutes_a_capsule_that_only_looks_robust():
+    images = torch.cat([torch.full((10, 1, 4, 4), b) for b in (0.65, 0.2)])
+    data = DataSet(images, torch.arange(2).repeat_interleave(10), ("bright", "dark"), "squares", "here")
+    config = AuditConfig(limit=None, taus=(), eps=(0.2,), device="cpu")
+    usual, strong = (audit(Saturated(), data, dataclasses.replace(config, strong=strong)) for strong in (False, True))
+    first = usual["layers"][0]["capsules"][0]
+    assert (first["kind"], first["gamma"], first["held_out"]) == (GAMMA, [0.5], True)
+    assert (usual["held_out"], usual["class_sets"], usual["pairs_told_apart"]) == (1, 1, 1)
+    last = strong["layers"][0]["capsules"][0]
+    assert (last["kind"], last["gamma"], last["held_out"]) == ("non-robust", [0.0], False)
+    assert (strong["held_out"], strong["class_sets"], strong["pairs_told_apart"]) == (0, 0, 0)
+    by_log_odds = {"start": "random", "loss": "log-odds", "steps": 40, "pairs": 10, "crossed": 10}
+    assert strong["layers"][0]["tries"][-1] == by_log_odds
+    assert usual["pattern"]["clean"] == strong["pattern"]["clean"] == 1
+    assert "In 10 pairs the capsule was so long that squash is flat" in table(strong).replace("\n", " ")
+    assert "The gamma-capsule tells 1 of 1 pairs of classes apart." in table(usual)
+
+
+def test_classes_are_found_on_one_half_and_tested_on_the_other():
+    """Three capsules: one speaks for class 0 in both halves, one for another class in each, one for class 0 in one."""
+    labels = torch.arange(3).repeat(4)  # the halves: images 0 to 2 and 6 to 8, and the others
+    first, own = halves(labels), labels == 0
+    assert first.tolist() == [True] * 3 + [False] * 3 + [True] * 3 + [False] * 3
+    lengths = torch.stack((own, torch.where(first, own, labels == 1), own & first), 1).float()
+    seen = view(lengths, labels, 3, 0.5, seed=0)
+    useful = dataclasses.replace(seen, useful=torch.tensor([True, True, True]))
+    assert holds(useful, lengths, lengths) == [True, False, False]
+    # An attack that can switch the first one off everywhere leaves nothing.
+    assert holds(useful, torch.zeros_like(lengths), lengths)[0] is False
+    assert holds(dataclasses.replace(seen, useful=torch.tensor([False, True, True])), lengths, lengths)[0] is None
+    alone = view(lengths[:3], labels[:3], 3, 0.5, seed=0)  # a half without images
+    assert holds(alone, lengths[:3], lengths[:3]) == [None] * 3
+
+
+def test_sets_and_pairs_are_counted():
+    assert different_sets([[0, 1], [1, 0], [2]]) == 2
+    assert pairs_told_apart([], 4) == 0
+    assert pairs_told_apart([[0]], 4) == 3
+    assert pairs_told_apart([[0, 1], [0, 2]], 4) == 6
+    sets = [[0, 1, 2], [2, 3], [0, 4]]
+    by_hand = [(a, b) for a, b in itertools.combinations(range(6), 2) if any((a in s) != (b in s) for s in sets)]
+    assert pairs_told_apart(sets, 6) == len(by_hand)
+
+
+def test_the_class_is_told_from_the_pattern_as_naive_bayes_by_hand_does():
+    torch.manual_seed(2)
+    labels = torch.arange(3).repeat(8)
+    clean, attacked = torch.rand(24, 5) < 0.2 + 0.3 * labels.unsqueeze(1), torch.rand(24, 5) < 0.5
+    found, first = told_by_pattern(clean, attacked, labels, 3), halves(labels)
+    for name, tested in (("clean", clean), ("attacked", attacked)):
+        right = 0
+        for m in range(24):
+            others = [n for n in range(24) if first[n] != first[m]]
+            scores = []
+            for k in range(3):
+                of_class = [n for n in others if labels[n] == k]
+                on = [(sum(clean[n, i].item() for n in of_class) + 1) / (len(of_class) + 2) for i in range(5)]
+                likely = [p if tested[m, i] else 1 - p for i, p in enumerate(on)]
+                scores.append(math.prod(likely) * (len(of_class) + 1) / (len(others) + 3))
+            right += scores.index(max(scores)) == labels[m]
+        assert found[name] == pytest.approx(right / 24)
+    assert told_by_pattern(clean[:3], attacked[:3], labels[:3], 3) is None
+
+
+@pytest.mark.slow
+def test_patterns_are_those_of_the_attacked_images(trained):
+    results = audit(trained, load_set("fashion-mini"), dataclasses.replace(TRAINED, limit=30, eps=(0.02,)))
+    images, labels = balanced(load_set("fashion-mini"), 30)
+    attack = ClassAttack(trained, images, labels, batch=TRAINED.batch, seed=0)
+    changed = attack.at(0.02)
+    assert changed is attack.at(0.02)
+    assert 0.019 < (changed - images).abs().max() <= 0.02 + 1e-6
+    with torch.no_grad():
+        patterns = [trained.parse(x).activations[1] > 0.3 for x in (images, changed)]
+        own = (trained(images).argmax(1) == labels).double().mean().item()
+    found = results["pattern"]
+    assert (found["capsules"], found["eps"], found["network_clean"]) == (6, 0.02, pytest.approx(own))
+    by_hand = told_by_pattern(*patterns, labels, 10)
+    for name in ("clean", "attacked"):
+        assert found[name] == pytest.approx(by_hand[name], abs=1.5 / 30)  # an image may pass tau by rounding
+    assert found["network_attacked"] <= found["network_clean"]
+
+
+def test_an_older_audit_says_nothing_of_what_it_did_not_look_at():
+    older = {"settings": {}, "layers": [{"counts": {GAMMA: 3}}], "class_names": ["a", "b"], "data": {"images": 9}}
+    assert told(older) == []
+    newer = {**older, "held_out": 1, "class_sets": 2, "pairs_told_apart": 1}
+    assert told(newer)[0] == "The 3 gamma-capsules have 2 different class sets and tell 1 of 1 pairs of classes apart."
+    assert told(newer)[1].startswith("1 of 3 gamma-capsules remains so")
+
+
 def test_single_parents_are_counted_among_active_capsules():
     tree = ParentCounter(0.1, torch.device("cpu"))
     couplings = torch.tensor([[[0.6, 0.3, 0.1], [0.4, 0.3, 0.3], [1.0, 0.0, 0.0]]])
@@ -295,6 +450,7 @@ def test_networks_that_can_t_be_audited_get_one_sentence(model, changes, words):
         ({"taus": (0.1, -0.2)}, "tau must be from 0 to below 1, as lengths are, not -0.2"),
         ({"limit": 0}, "limit must be at least 1"),
         ({"attack_steps": 0}, "attack_steps must be at least 1"),
+        ({"attack_steps": 3000, "strong": True}, "attack_steps must be at most 2,500"),
         ({"seed": -1}, "seed must be from 0 to 2147483647, not -1"),
     ],
 )

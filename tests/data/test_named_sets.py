@@ -16,6 +16,7 @@ import pytest
 
 from gammacaps.cli import main
 from gammacaps.data import Content, File, NamedSet, SplitFiles, add_data_set, find, load_data, load_set, names
+from gammacaps.data.group_names import name_of_classes
 from gammacaps.data.named_sets import NAMED_SETS
 from gammacaps.errors import InputError
 
@@ -304,6 +305,9 @@ def test_what_no_server_offers_says_where_to_put_it(table: dict[str, NamedSet]) 
         ({"test": ()}, "The data set mine needs the files of a train and of a test split"),
         ({"class_names": ("one",)}, "The data set mine needs the names of two classes at least"),
         ({"class_names": ("a", "b\n")}, "has characters that can't be printed"),
+        ({"groups": {"few": ("a",)}}, "The group 'few' of the data set mine needs the names of two classes at least"),
+        ({"groups": {"few": ("a", "z")}}, "There is no class in the group 'few' 'z'"),
+        ({"groups": {" ": ("a", "b")}}, "A group of the data set mine has no name"),
         (
             {"url": "http://127.0.0.1:9/", "train": (SplitFiles(File("x", "md5:0"), File("y")),)},
             "is fetched from http://127.0.0.1:9/, but y has no hash to check it by",
@@ -315,6 +319,11 @@ def test_a_set_that_can_t_be_added(changes: dict[str, object], words: str) -> No
     with pytest.raises(InputError, match=words):
         add_data_set(tiny_set(**changes))
     assert names() == before
+
+
+def test_a_set_of_one_s_own_can_name_groups(table: dict[str, NamedSet]) -> None:
+    add_data_set(tiny_set(groups={"first letters": ("a", "b", "c")}))
+    assert name_of_classes((0, 1, 2), tuple("abcdefghij"), "mine") == "first letters"
 
 
 PLUGIN = """

@@ -303,3 +303,22 @@ def test_numbers_in_a_drawing_are_as_short_as_can_be_seen():
     assert [shown(value) for value in values] == [
         f"{round(value, 1 if abs(value) >= 10 else 2) + 0.0:g}" for value in values
     ]
+
+
+def test_names_stand_beside_hidden_capsules_and_edges_begin_behind_them():
+    tree = tree_of(PRIMARY, HIDDEN)
+    named = draw(tree, names={(1, 1): "clothes with long sleeves", (0, 0): "no", (2, 0): "no"})
+    texts = [(text.text, float(text.get("x"))) for text in parts(named, "text")]
+    at = dict(texts)
+    assert {"clothes with long", "sleeves", "capsule 2", "capsule 3"} <= set(at)
+    assert "no" not in at
+    assert "hidden 1 capsule 1 (clothes with long sleeves): 0.80 → shirt (coupling 0.90, next 0.10)" in titles(named)
+    starts = [float(p.get("d").split()[1]) for p in parts(named, "path") if (p.get("data-from") or "").startswith("1.")]
+    assert starts
+    assert min(starts) > at["clothes with long"] + 90  # of letters
+    assert "(clothes" not in draw(tree)
+    plain, wide = (lay_out([tree], show_all=False, pictures=False, names=n) for n in (None, {(1, 1): "shoes"}))
+    assert wide.width > plain.width
+    assert lay_out([tree], show_all=False, pictures=False, names={}).width == plain.width
+    for drawing in (draw_pair(tree, tree, names={(1, 1): "<shoes>"}), draw(tree, names={(1, 1): "<shoes>"})):
+        assert "&lt;shoes&gt;" in drawing

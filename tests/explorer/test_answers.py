@@ -187,6 +187,28 @@ def test_a_capsule_is_told_by_real_images_classes_and_the_audit(networks):
     assert answers.capsule(networks[1], 1, 4)["audit"] is None  # nor this network
 
 
+def test_a_capsule_is_told_by_its_name_and_by_the_classes_that_miss_it(networks):
+    network = networks[0]
+    rows = network.audit["layers"][0]["capsules"]
+    assert set(network.names) == {(1, row["capsule"]) for row in rows if row["kind"] == "gamma-capsule"}
+    about = dataclasses.replace(network.about, class_sets={"hidden 1": ((0,), (5, 7, 9))})
+    trained = dataclasses.replace(network, audit=None, about=about, accuracies={})
+    assert answers.described(trained)["names"] == {"1.0": "T-shirt", "1.1": "shoes"}
+    answer = answers.capsule(trained, 1, 1)
+    assert answer["name"] == "shoes"
+    with torch.no_grad():
+        answered = [
+            each(network.images).argmax(1) for each in (network.model, explain.without(network.model, [(1, 1)]))
+        ]
+    for lost in answer["without"]:
+        of_class = network.labels == lost["class"]
+        shares = [(taken == network.labels)[of_class].double().mean().item() for taken in answered]
+        assert [lost["before"], lost["without"]] == pytest.approx(shares, abs=1e-4)
+    assert answers.capsule(trained, 0, 1)["without"] is None
+    drawings = answers.parse(read_parse({**SAMPLE, "all": True}, [trained]), trained)
+    assert "hidden 1 capsule 1 (shoes)" in drawings["drawings"][0][-1]
+
+
 def test_samples_come_by_turns_or_of_one_class(networks):
     network = networks[0]
     some = answers.samples(network, None, 0, 12)

@@ -11,6 +11,7 @@ import torch
 import gammacaps
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
+from gammacaps.explain.without_each import accuracies_without_each, sufferers
 from gammacaps.models import to_config
 from gammacaps.models.folder import write_config, write_weights
 from gammacaps.reporting.accuracies import earlier
@@ -24,7 +25,7 @@ from gammacaps.reporting.page import compose, render
 from gammacaps.reporting.run import explain_run, report_run
 from gammacaps.reporting.sections.audit import shown_audit
 from gammacaps.reporting.sections.checks import number
-from gammacaps.reporting.sections.hidden import draw_card, gallery, kind_of, speaks_for
+from gammacaps.reporting.sections.hidden import classes_of, draw_card, gallery, kind_of, speaks_for, suffers
 from gammacaps.reporting.sections.maps import make_filters, make_none_of_the_above, show_filters
 from gammacaps.reporting.sections.network import lead
 from gammacaps.reporting.sections.rerun import commands
@@ -363,6 +364,7 @@ def audited(gamma: int, others: int, single: float) -> dict:
     layer["over_tau"] = [{"tau": 0.1, **counts}]
     tree = {"from": "hidden 1", "to": "hidden 1", "T": 0.5, "active": 9, "single_parent": single, "margin": 0.4}
     about = {"verdict": "So many are.", "class_names": ["cat", "dog"], "tau": 0.1, "eps": [0.05, 0.1]}
+    about |= {"data": {"name": "pets", "images": 9}, "settings": {}}
     return {**about, "layers": [layer], "tree": [tree, tree | {"single_parent": None, "margin": None}]}
 
 
@@ -410,7 +412,7 @@ def test_an_audit_s_figures_stand_in_its_tables_and_curves():
     assert shown.sentence == "So many are."
     capsules, parents = shown.tables
     assert capsules.head[-3:] == ("gamma, eps 0.05", "gamma, eps 0.1", "best gamma")
-    assert capsules.rows[3] == ("3", "non-robust", "25%", "cat, dog", "1.50", "1.00", "-0.50", "-0.50")
+    assert capsules.rows[3] == ("3", "non-robust", "25%", "all classes", "1.50", "1.00", "-0.50", "-0.50")
     assert capsules.rows[4] == ("4", "dead", "0%", "–", "1.50", "–", "–", "–")
     assert parents.rows == (("hidden 1 to hidden 1", "80%", "40%", "0.50"), ("hidden 1 to hidden 1", "–", "–", "0.50"))
     lines = {series.name: series.points for series in shown.curves[0].series}
@@ -420,16 +422,44 @@ def test_an_audit_s_figures_stand_in_its_tables_and_curves():
     assert kind_of(None, "hidden 1", 3) == ""
 
 
-def test_a_gamma_capsule_is_named_by_the_classes_that_the_audit_found():
+def with_pictures(study, **changes):
+    """The same study, changed, with the generated inputs that it has."""
+    other = replace(study, **changes)
+    other.__dict__["_generated"] = study._generated
+    return other
+
+
+def test_a_gamma_capsule_is_named_by_the_classes_that_the_audit_found(study):
+    names = study.test.class_names
     rows = [
-        {"capsule": 0, "kind": "gamma-capsule", "classes": [0, 2]},
+        {"capsule": 0, "kind": "gamma-capsule", "classes": [5, 7, 9]},
         {"capsule": 1, "kind": "non-robust", "classes": [1]},
     ]
-    audit = {"class_names": ["Coat", "Bag", "<Boot>"], "layers": [{"layer": "hidden 1", "capsules": rows}]}
-    assert speaks_for(audit, "hidden 1", 0) == ("Coat", "<Boot>")
-    assert speaks_for(audit, "hidden 1", 1) == speaks_for(audit, "hidden 2", 0) == speaks_for(None, "hidden 1", 0) == ()
-    card = CapsuleCard("Capsule 0", Picture(b"", ""), 0.9, (), kind="gamma-capsule", speaks=("Coat", "<Boot>"))
-    assert '<p class="kind">gamma-capsule: Coat, &lt;Boot&gt;</p>' in draw_card(card)
+    audit = {"class_names": names, "layers": [{"layer": "hidden 1", "capsules": rows}]}
+    audited_study = with_pictures(study, audit=audit)
+    assert speaks_for(audited_study, "hidden 1", 0) == "shoes"
+    assert speaks_for(audited_study, "hidden 1", 1) == speaks_for(audited_study, "class", 0) == ""
+    assert classes_of(audit, "hidden 1", 0) == "Sandal, Sneaker, Ankle boot"
+    assert classes_of(audit, "hidden 1", 1) == classes_of(None, "hidden 1", 0) == ""
+    told = suffers(audited_study, "hidden 1")
+    assert set(told) == {0}
+    before, (without_it,) = accuracies_without_each(study.model, "hidden 1", [0], *study.chosen)
+    lost = sufferers(before, without_it)
+    assert told[0] == tuple(f"{names[k.label]} {100 * k.before:.0f}% → {100 * k.without:.0f}%" for k in lost) or (
+        told[0] == ("no class suffers",) and not lost
+    )
+    about = replace(study.about, class_sets={"hidden 1": ((1, 3),)})
+    trained = with_pictures(study, audit=None, about=about)
+    assert speaks_for(trained, "hidden 1", 0) == "long clothes"
+    assert suffers(trained, "hidden 1") == {}
+
+
+def test_a_card_tells_a_capsule_s_name_and_who_misses_it():
+    about = {"kind": "gamma-capsule", "speaks": "<Boots>", "classes": 'A, "B"', "suffers": ("<Boot> 90% → 20%",)}
+    drawn = draw_card(CapsuleCard("Capsule 0", Picture(b"", ""), 0.9, (), **about))
+    assert '<p class="kind">gamma-capsule: <b title="A, &quot;B&quot;">&lt;Boots&gt;</b></p>' in drawn
+    assert '<p class="kind">Without it: &lt;Boot&gt; 90% → 20%</p>' in drawn
+    assert "trained for: <b" in draw_card(CapsuleCard("Capsule 0", Picture(b"", ""), 0.9, (), speaks="shoes"))
 
 
 def test_the_shorter_a_capsule_the_fainter_its_picture_in_a_tree(study, contents):

@@ -8,9 +8,13 @@ import torch
 from torch import Tensor
 
 from gammacaps.auditing.audit_layer import audit_layer
+from gammacaps.auditing.class_attack import ClassAttack
 from gammacaps.auditing.config import AuditConfig
+from gammacaps.auditing.kinds import GAMMA
 from gammacaps.auditing.parents import ParentCounter
+from gammacaps.auditing.patterns import told_by_pattern
 from gammacaps.auditing.table import verdict
+from gammacaps.auditing.told_apart import different_sets, pairs_told_apart
 from gammacaps.data import DataSet
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError, check_choice
@@ -33,7 +37,10 @@ def audit(model: Model, data: DataSet, config: AuditConfig, progress: OnProgress
     started = time.monotonic()
     eps = sorted(set(config.eps or (EPS / 2, EPS)))
     lengths, tree = look(network, images, config)
-    audited = [audit_layer(network, layer, images, labels, lengths[layer], eps, config, progress) for layer in layers]
+    attack = ClassAttack(network, images, labels, config.batch, config.seed)
+    audited = [
+        audit_layer(network, layer, images, labels, lengths[layer], eps, config, progress, attack) for layer in layers
+    ]
     results = {
         "format": FORMAT,
         "data": {"name": data.name, "source": str(data.source), "split": "test", "images": len(images)},
@@ -42,6 +49,8 @@ def audit(model: Model, data: DataSet, config: AuditConfig, progress: OnProgress
         "eps": eps,
         "layers": audited,
         "tree": tree,
+        **together(audited, len(data.class_names)),
+        "pattern": pattern(network, audited, lengths, attack, eps[-1], config),
         "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(config).items()},
         "machine": describe_machine(config.device),
         "seconds": round(time.monotonic() - started, 1),
@@ -67,6 +76,43 @@ def look(model: CapsuleModel, images: Tensor, config: AuditConfig) -> tuple[dict
         {layer: torch.cat(parts) for layer, parts in lengths.items()},
         [{"from": below, "to": above, **tree.compute()} for (below, above), tree in zip(names, trees, strict=True)],
     )
+
+
+def together(audited: list[dict[str, Any]], classes: int) -> dict[str, Any]:
+    """What the gamma-capsules of all layers say together, and how many hold on images that did not name them."""
+    rows = [row for layer in audited for row in layer["capsules"] if row["kind"] == GAMMA]
+    sets = [row["classes"] for row in rows]
+    known = [row["held_out"] for row in rows if row["held_out"] is not None]
+    return {
+        "held_out": sum(known) if known or not rows else None,
+        "class_sets": different_sets(sets),
+        "pairs_told_apart": pairs_told_apart(sets, classes),
+    }
+
+
+def pattern(
+    model: CapsuleModel,
+    audited: list[dict[str, Any]],
+    lengths: dict[str, Tensor],
+    attack: ClassAttack,
+    eps: float,
+    config: AuditConfig,
+) -> dict[str, Any] | None:
+    """How well the class is told from which of the audited capsules are active, beside the network's own answers."""
+    chosen = {layer["layer"]: [row["capsule"] for row in layer["capsules"]] for layer in audited}
+
+    def active(of: dict[str, Tensor]) -> Tensor:
+        return torch.cat([of[layer][:, own] > config.tau for layer, own in chosen.items()], dim=1)  # M I
+
+    under_attack, _ = look(model, attack.at(eps), config)
+    told = told_by_pattern(active(lengths), active(under_attack), attack.labels, model.classes)
+    if told is None:
+        return None
+    own = {
+        f"network_{name}": (of[model.layers[-1]].argmax(1) == attack.labels).double().mean().item()
+        for name, of in (("clean", lengths), ("attacked", under_attack))
+    }
+    return {**told, **own, "eps": eps}
 
 
 def _check_model(model: Model, config: AuditConfig) -> tuple[CapsuleModel, tuple[str, ...]]:

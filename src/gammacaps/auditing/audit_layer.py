@@ -1,5 +1,6 @@
 """The audit of one layer: each capsule attacked in each image, as far as a verdict hangs on it."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from gammacaps.attacks.capsules import push
+from gammacaps.auditing.class_attack import ClassAttack
 from gammacaps.auditing.config import AuditConfig
+from gammacaps.auditing.held_out import holds
 from gammacaps.auditing.kinds import GAMMA, View, counts, judge, row, view
+from gammacaps.auditing.tries import FLAT, tries_of
 from gammacaps.models import CapsuleModel
 from gammacaps.progress import OnProgress
 
@@ -24,10 +28,12 @@ def audit_layer(
     eps: Sequence[float],
     config: AuditConfig,
     progress: OnProgress,
+    class_attack: ClassAttack,
 ) -> dict[str, Any]:
     """The kind of each capsule at every eps (rising) and tau, and the figures behind it.
 
-    A change that was found within one radius is allowed in all larger ones, so gamma never rises with eps.
+    A change that was found within one radius is allowed in all larger ones, so gamma never rises with eps; nor does it
+    with further tries of the attack, of which the furthest change counts.
     """
     index, count = model.layers.index(layer), lengths.shape[1]
     random = np.random.default_rng((config.seed, index))
@@ -36,7 +42,10 @@ def audit_layer(
         drawn = np.sort(random.choice(count, config.capsules, replace=False))
     capsules = torch.from_numpy(drawn).to(images.device)
     # One start for each image, so that it does not hang on the batch.
-    starts = torch.from_numpy(2 * random.random(images.shape, dtype=np.float32) - 1).to(images)
+    starts = {"random": torch.from_numpy(2 * random.random(images.shape, dtype=np.float32) - 1).to(images)}
+    if config.strong:
+        starts["another random"] = torch.from_numpy(2 * random.random(images.shape, dtype=np.float32) - 1).to(images)
+        starts["the image itself"] = torch.zeros_like(images)
     lengths = lengths[:, capsules]  # M I
     taus = sorted({config.tau, *config.taus})
     views = {tau: view(lengths, labels, model.classes, tau, config.seed) for tau in taus}
@@ -45,11 +54,21 @@ def audit_layer(
     # The least and the most that any change so far made of each capsule; leaving the image alone is one.
     extremes = {False: lengths.clone(), True: lengths.clone()}
     verdicts, passes = [], 0
+    tries = tries_of(config)
+    attacked, crossed = [0] * len(tries), [0] * len(tries)
     for radius in eps:
         looked_at = list(views.values()) if radius == eps[-1] else [main]
-        for upward, extreme in extremes.items():
+        if config.strong and radius > 0:
+            starts["the class attack's end"] = ((class_attack.at(radius) - images) / radius).clamp(-1, 1)
+        for (upward, extreme), (t, one) in itertools.product(extremes.items(), enumerate(tries)):
+            if one.start not in starts:  # within a radius of 0 there is nothing but the image
+                continue
             title = f"{layer}, eps {radius:g}, {'lengthening' if upward else 'shortening'}"
+            title += f", try {t + 1} of {len(tries)}" if config.strong else ""
             m, i, until = pairs(looked_at, extreme, upward)
+            if one.loss == "log-odds":  # elsewhere it goes the length's way
+                flat = (lengths[m, i] > FLAT) & (not upward)
+                m, i, until = m[flat], i[flat], until[flat]
             for first in range(0, len(m), config.batch):
                 part = slice(first, first + config.batch)
                 reached, spent = push(
@@ -59,19 +78,23 @@ def audit_layer(
                     capsules[i[part]],
                     torch.full_like(m[part], upward, dtype=torch.bool),
                     until[part],
-                    starts[m[part]],
+                    starts[one.start][m[part]],
                     eps=radius,
                     step=config.attack_step,
-                    steps=config.attack_steps,
+                    steps=one.steps,
+                    loss=one.loss,
                 )
                 before = extreme[m[part], i[part]]
                 extreme[m[part], i[part]] = before.maximum(reached) if upward else before.minimum(reached)
                 passes += spent
                 progress(title, min(first + config.batch, len(m)), len(m))
+            attacked[t] += len(m)
+            crossed[t] += int(((extreme[m, i] > until) == upward).sum())
         verdicts.append(judge(main, extremes[False], extremes[True]))
 
     over_tau = {tau: judge(seen, extremes[False], extremes[True]) for tau, seen in views.items()}
     clean = judge(main, lengths, lengths)
+    held_out = holds(main, extremes[False], extremes[True])
     return {
         "layer": layer,
         "of": count,
@@ -81,12 +104,17 @@ def audit_layer(
                 "capsule": int(number),
                 **row(main, verdicts, i),
                 "gamma_capsule_at": [tau for tau, verdict in over_tau.items() if verdict.kinds[i] == GAMMA],
+                "held_out": held_out[i],
             }
             for i, number in enumerate(drawn)
         ],
         "over_eps": [{"eps": e, **counts(v)} for e, v in zip((0.0, *eps), (clean, *verdicts), strict=True)],
         "over_tau": [{"tau": tau, **counts(verdict)} for tau, verdict in over_tau.items()],
         "passes": passes,
+        "tries": [
+            {"start": one.start, "loss": one.loss, "steps": one.steps, "pairs": attacked[t], "crossed": crossed[t]}
+            for t, one in enumerate(tries)
+        ],
     }
 
 

@@ -28,6 +28,9 @@ class AuditConfig:
     """The attack's first step in units of eps; the steps fall linearly to 0."""
     attack_steps: int = 10
     """Number of the attack's steps."""
+    strong: bool = False
+    """Attack harder: after the usual attack also four times the steps from two random points, from the image itself
+    and from where an attack on the class ends, and another loss for capsules so long that squash is flat."""
     layers: tuple[str, ...] = ()
     """Layers to audit, such as primary or class; without them the hidden ones."""
     capsules: int = 64
@@ -43,7 +46,7 @@ class AuditConfig:
         check_eps(*self.eps)
         check_tau(self.tau, *self.taus)
         check_amount("attack_step", self.attack_step)
-        check_whole("attack_steps", self.attack_steps, most=MOST_STEPS)
+        check_whole("attack_steps", self.attack_steps, most=MOST_STEPS // 4 if self.strong else MOST_STEPS)
         for name in ("batch", "limit", "capsules"):
             check_whole(name, getattr(self, name))
         check_seed(self.seed)

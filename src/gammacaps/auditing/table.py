@@ -1,12 +1,16 @@
 """An audit in words: one sentence, one table, and several audits side by side."""
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS, NON_ROBUST, NOT_USEFUL, SOME_SET
+from gammacaps.auditing.worth import is_strong, told
+from gammacaps.data.group_names import name_of_classes
 from gammacaps.evaluation.interval import two_places
 
+WIDE = 118  # letters of a line of words
 NOTE = (
     "Note: gamma is an upper bound, for a stronger attack might find worse changes: 'non-robust' is shown by changes\n"
     "that were found, 'gamma-capsule' is what this attack could not refute."
@@ -19,7 +23,7 @@ def verdict(results: dict[str, Any]) -> str:
     names = [layer["layer"] for layer in results["layers"]]
     which = "hidden" if all(name.startswith("hidden") for name in names) else " and ".join(names)
     words = f"{total[GAMMA]} of {active(total)} active {which} capsules are gamma-capsules at eps {eps:g}"
-    words += f" and tau {results['tau']:g}"
+    words += f" and tau {results['tau']:g}" + (" in a strong audit" if is_strong(results) else "")
     others = ", ".join(f"{total[kind]} {kind}" for kind in (NON_ROBUST, NOT_USEFUL) if total[kind])
     words += f" ({others})" if others else ""
     words += f", {total[DEAD]} of {active(total) + total[DEAD]} are dead" if total[DEAD] else ""
@@ -33,7 +37,8 @@ def verdict(results: dict[str, Any]) -> str:
 def table(results: dict[str, Any]) -> str:
     """The sentence, every capsule's figures, the curves over eps and tau, and the tree."""
     data = results["data"]
-    lines = [f"{data['name']}, {data['images']} test images; active: longer than {results['tau']:g}", ""]
+    strong = "; strong audit" if is_strong(results) else ""
+    lines = [f"{data['name']}, {data['images']} test images; active: longer than {results['tau']:g}{strong}", ""]
     lines.append(results["verdict"])
     for layer in results["layers"]:
         lines += ["", *_capsules(layer, results), "", *_counts(layer, "eps"), "", *_counts(layer, "tau")]
@@ -43,6 +48,8 @@ def table(results: dict[str, Any]) -> str:
     for row in results["tree"]:
         name = f"  {row['from']} to {row['to']}"
         lines.append(f"{name:<24}{row['T']:>7.3f}{_percent(row['single_parent']):>15}{two_places(row['margin']):>8}")
+    for sentence in told(results):
+        lines += ["", textwrap.fill(sentence, WIDE)]
     return "\n".join([*lines, "", NOTE])
 
 
@@ -58,9 +65,14 @@ def compare(audits: Sequence[dict[str, Any]]) -> str:
     for results in audits:
         lines += ["", *_compared(results, wide)]
     first = audits[0]
-    if any((a["tau"], a["data"]) != (first["tau"], first["data"]) for a in audits):
-        lines += ["", "Note: these audits differ in tau or in their images, so their figures are no fair comparison."]
+    if any(_measured_by(a) != _measured_by(first) for a in audits):
+        words = "Note: these audits differ in tau, in their images or in how strong they are"
+        lines += ["", f"{words}, so their figures are no fair comparison."]
     return "\n".join([*lines, "", NOTE])
+
+
+def _measured_by(results: dict[str, Any]) -> tuple[Any, ...]:
+    return results["tau"], results["data"], is_strong(results)
 
 
 def totals(results: dict[str, Any]) -> dict[str, int]:
@@ -89,10 +101,13 @@ def _capsules(layer: dict[str, Any], results: dict[str, Any]) -> list[str]:
     lines = [] if len(rows) == layer["of"] else [f"{len(rows)} of the {layer['of']} capsules of {layer['layer']}:"]
     gammas = "".join(f"{'gamma ' + format(e, 'g'):>12}" for e in eps)
     lines.append(f"{layer['layer']:<16}{'active':>7}{'rho':>7}   {'95% interval':<15}{'chance':>6}{gammas}   kind")
-    return lines + [_capsule(row, results["class_names"], len(eps)) for row in rows]
+    return lines + [_capsule(row, results, len(eps)) for row in rows]
 
 
-def _capsule(row: dict[str, Any], classes: list[str], radii: int) -> str:
+def _capsule(row: dict[str, Any], results: dict[str, Any], radii: int) -> str:
+    def named(classes: list[int]) -> str:
+        return name_of_classes(classes, results["class_names"], results["data"]["name"])
+
     line = f"  {row['capsule']:<14}{_percent(row['active']):>7}"
     if row["kind"] == DEAD:
         return line + " " * (31 + 12 * radii) + f"   {DEAD}"
@@ -101,12 +116,12 @@ def _capsule(row: dict[str, Any], classes: list[str], radii: int) -> str:
     line += "".join(f"{two_places(value):>12}" for value in row["gamma"] or [None] * radii) + f"   {row['kind']}"
     if row["gamma"] is None:
         return line
-    line += f": {', '.join(classes[n] for n in row['classes'])}"
+    line += f": {named(row['classes'])}"
     low, high = row["gamma_interval"]
     if row["kind"] == GAMMA and low <= 0:
         line += f" (uncertain: gamma from {low:.2f} to {high:.2f})"
     if row["kind"] == NON_ROBUST and row["gamma_any"] > 1e-9:
-        line += f" (but {row['gamma_any']:.2f} for {', '.join(classes[n] for n in row['gamma_any_classes'])})"
+        line += f" (but {row['gamma_any']:.2f} for {named(row['gamma_any_classes'])})"
     return line
 
 

@@ -1,8 +1,8 @@
 """The data sets that have a name, as a table: their files and hashes, where these are fetched, how they are read."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +52,8 @@ class NamedSet:
     folders: tuple[str, ...] = ()  # where packages of the operating system put it
     credit: str = ""  # what a card calls it, with its licence
     research_only: str = ""  # its title, where it may be used for nothing but research
+    # What people call some classes together, such as {"shoes": ("Sandal", "Sneaker")}: names for capsules.
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     def editions(self, split: str) -> tuple[SplitFiles, ...]:
         by_split = {"train": self.train, "test": self.test}
@@ -119,6 +121,11 @@ MNIST = NamedSet(
     train=(_idx("train", MNIST_TRAIN),),
     test=(_idx("t10k", MNIST_TEST),),
     credit="MNIST (CC BY-SA 3.0)",
+    groups={  # by their shapes
+        "digits with a loop": ("0", "6", "8", "9"),
+        "digits of straight strokes": ("1", "4", "7"),
+        "digits on one leg": ("1", "4", "7", "9"),
+    },
 )
 FASHION = NamedSet(
     name="fashion-mnist",
@@ -131,6 +138,17 @@ FASHION = NamedSet(
     test=(_idx("t10k", FASHION_TEST),),
     folders=("/usr/share/datasets/fashion-mnist",),  # Debian's package dataset-fashion-mnist
     credit="fashionMNIST (Zalando SE, MIT)",
+    groups={
+        "shoes": ("Sandal", "Sneaker", "Ankle boot"),
+        "closed shoes": ("Sneaker", "Ankle boot"),
+        "clothes": ("T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Shirt"),
+        "tops": ("T-shirt", "Pullover", "Shirt"),
+        "clothes with sleeves": ("T-shirt", "Pullover", "Coat", "Shirt"),
+        "clothes with long sleeves": ("Pullover", "Coat", "Shirt"),
+        "warm clothes": ("Pullover", "Coat"),
+        "long clothes": ("Trouser", "Dress"),
+        "shirts": ("T-shirt", "Shirt"),
+    },
 )
 SMALLNORB = NamedSet(
     name="smallnorb",
@@ -143,6 +161,11 @@ SMALLNORB = NamedSet(
     views=True,
     credit="smallNORB, scaled to 28 x 28 pixels (for research only; LeCun, Huang and Bottou, CVPR 2004),",
     research_only="smallNORB",
+    groups={
+        "living things": ("animal", "human"),
+        "vehicles": ("airplane", "truck", "car"),
+        "road vehicles": ("truck", "car"),
+    },
 )
 NAMED_SETS = {data.name: data for data in (MNIST, FASHION, SMALLNORB)}
 OURS = (*NAMED_SETS, MINI)
@@ -162,6 +185,7 @@ def add_data_set(data: NamedSet) -> None:
     if len(data.class_names) < 2:
         raise InputError(f"The data set {data.name} needs the names of two classes at least: give class_names.")
     check_class_names(data.class_names, f"The data set {data.name}")
+    _check_groups(data)
     for files in (data.train[0], data.test[0]) if data.url else ():
         for file in (files.images, files.labels):
             if file.packed is None:
@@ -170,6 +194,23 @@ def add_data_set(data: NamedSet) -> None:
                     'give packed="sha256:...", the hash of the .gz file.'
                 )
     NAMED_SETS[data.name] = data
+
+
+def _check_groups(data: NamedSet) -> None:
+    for group, members in data.groups.items():
+        where = f"The group {group!r} of the data set {data.name}"
+        if not group.strip():
+            raise InputError(f"A group of the data set {data.name} has no name: give it one.")
+        if len(set(members)) < 2:
+            raise InputError(f"{where} needs the names of two classes at least: give them as a tuple.")
+        for member in members:
+            check_choice(f"class in the group {group!r}", member, data.class_names)
+
+
+def groups_of(name: str) -> dict[str, tuple[str, ...]]:
+    """The groups of classes that have a name in a data set; none where the set is not in the table."""
+    data = FASHION if name == MINI else NAMED_SETS.get(name)
+    return dict(data.groups) if data else {}
 
 
 def names() -> tuple[str, ...]:

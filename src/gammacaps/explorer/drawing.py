@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gammacaps.explain.difference import Difference, difference
 from gammacaps.explain.draw.capsules import draw_capsules, marks_of
 from gammacaps.explain.draw.figure import alternative, draw_classes, draw_heading, heaviest
-from gammacaps.explain.draw.layout import INPUT, Layout, lay_out
+from gammacaps.explain.draw.layout import INPUT, Layout, Names, lay_out
 from gammacaps.explain.draw.paths import OTHER, Colours, draw_edges, draw_old_edges
 from gammacaps.explain.draw.svg import drawing
 from gammacaps.explain.tree import Tree
@@ -19,13 +19,13 @@ PALETTE = (
 )
 
 
-def draw_trees(images: Sequence[Sequence[Tree]], *, show_all: bool) -> list[list[str]]:
+def draw_trees(images: Sequence[Sequence[Tree]], *, show_all: bool, names: Names | None = None) -> list[list[str]]:
     """For each image, clean and attacked say, an SVG for each of routing's iterations; all have one layout.
 
     From the second image on, what differs from the first is marked.
     """
     trees = [tree for each in images for tree in each]
-    layout = lay_out(trees, show_all=show_all, pictures=False)
+    layout = lay_out(trees, show_all=show_all, pictures=False, names=names)
     colours = class_colours(len(trees[0].scores))
     heavy = heaviest(trees, layout)
     drawn = []

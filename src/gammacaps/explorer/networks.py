@@ -4,14 +4,16 @@ import contextlib
 import dataclasses
 import functools
 import sys
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gammacaps.auditing.capsule_names import capsule_names
 from gammacaps.data import MINI, DataSet, StoredSet, find, open_set
 from gammacaps.data import names as data_names
 from gammacaps.data.checks import Size
@@ -19,6 +21,7 @@ from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced_places
 from gammacaps.explain.batches import BATCH
+from gammacaps.explain.without_each import accuracies_without_each, can_switch_off
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.models import CapsuleModel, Model, check_fit, has_capsules, shows_capsules
 from gammacaps.models.shipped import run_folder
@@ -28,6 +31,7 @@ from gammacaps.runs.run import EPS, Run
 USUAL = "fashion-mini"  # shown where no run is named
 IMAGES = 500  # of the test set, balanced over the classes, to pick from
 TAU = 0.1
+MOST_OFF = 128  # capsules of a layer that are switched off one by one for all images
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +52,39 @@ class Network:
     trees: bool  # whether it has capsules that can be shown
     counts: tuple[int, ...]  # capsules in each layer
     eps: float  # the radius that it was trained at, or a usual one
+    accuracies: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # by layer, of `without`
+    working: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def capsules(self) -> CapsuleModel:
         if not has_capsules(self.model) or not self.trees:
             raise InputError(f"{self.name} has no capsules that can be shown: ask for its scores or an attack.")
         return self.model
+
+    @functools.cached_property
+    def names(self) -> dict[tuple[int, int], str]:
+        """What hidden capsules are called, by the audit or else by what they were trained for; by layer and capsule."""
+        if not self.trees:
+            return {}
+        shown = self.source if self.labelled else None
+        data = self.audit["data"]["name"] if self.audit else self.about.data.name or shown
+        return capsule_names(self.capsules.layers, self.audit, self.about.class_sets, self.class_names, data)
+
+    def without(self, layer: int) -> tuple[Tensor, Tensor] | None:
+        """The share of each class (N) that is right, and without each capsule of a hidden layer (I N); None elsewhere.
+
+        Worked out for the whole layer at the first use, since what lies below it is then passed once.
+        """
+        hidden = 0 < layer < len(self.counts) - 1
+        if not hidden or not self.labelled or self.missing or self.counts[layer] > MOST_OFF:
+            return None
+        if not can_switch_off(self.model):
+            return None
+        with self.working:  # several people may ask for it at once
+            if layer not in self.accuracies:
+                every = range(self.counts[layer])
+                self.accuracies[layer] = accuracies_without_each(self.model, layer, every, self.images, self.labels)
+        return self.accuracies[layer]
 
     @functools.cached_property
     def lengths(self) -> list[Tensor]:

@@ -21,7 +21,9 @@ class CapsuleCard:
     beside: Picture | None = None  # a training image of the class
     note: str = ""
     kind: str = ""  # what the audit calls it
-    speaks: tuple[str, ...] = ()  # the classes that the audit found it active for, where it is a gamma-capsule
+    speaks: str = ""  # what it stands for: the name of the classes that it is active for
+    classes: str = ""  # these classes one by one
+    suffers: tuple[str, ...] = ()  # the classes that suffer most without it, with their accuracies before and after
     other: Picture | None = None  # the input that another network's capsule of this class was given
 
 

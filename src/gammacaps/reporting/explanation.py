@@ -76,7 +76,7 @@ def _trees(study: Study) -> dict[str, Any]:
     files: dict[str, Any] = {}
     pairs = attacked_pairs(study)
     for number, pair in enumerate(pairs, start=1):
-        drawing = draw_pair(pair.clean, pair.attacked, pictures=tree_pictures(study, pair.clean))
+        drawing = draw_pair(pair.clean, pair.attacked, pictures=tree_pictures(study, pair.clean), names=study.names)
         files[f"tree-{number}.svg"] = drawing.encode(errors="backslashreplace")
         files[f"tree-{number}.json"] = {
             "image": pair.place,
@@ -90,6 +90,8 @@ def _trees(study: Study) -> dict[str, Any]:
         image = study.test.images[pairs[0].place].to(study.device)
         routing = routing_trees(study.model, image, tau=study.config.tau, class_names=study.test.class_names)
         pictures = tree_pictures(study, routing[-1])
-        files["routing.svg"] = draw_routing(routing, pictures=pictures).encode(errors="backslashreplace")
+        files["routing.svg"] = draw_routing(routing, pictures=pictures, names=study.names).encode(
+            errors="backslashreplace"
+        )
         files["routing.json"] = [tree.to_json() for tree in routing]
     return files

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from gammacaps.auditing.capsule_names import capsule_names
 from gammacaps.data import DataSet, load_set
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
@@ -81,6 +82,14 @@ class Study:
     def capsules(self) -> dict[str, list[Shown]]:
         """By layer, from the hidden ones to the classes; empty where no capsules can be shown."""
         return {layer: shown for layer, (shown, _) in self._generated.items()}
+
+    @functools.cached_property
+    def names(self) -> dict[tuple[int, int], str]:
+        """What hidden capsules are called, by the audit or else by what they were trained for."""
+        if not shows_capsules(self.model):
+            return {}
+        layers, sets = self.model.layers, self.about.class_sets
+        return capsule_names(layers, self.audit, sets, self.test.class_names, self.test.name)
 
     @functools.cached_property
     def totals(self) -> dict[str, int]:

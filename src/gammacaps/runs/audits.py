@@ -48,6 +48,18 @@ class AuditedCapsule:
     gamma_any: float | None
     gamma_any_classes: tuple[int, ...] | None
     gamma_capsule_at: tuple[float, ...]
+    held_out: bool | None = None  # gamma > 0 on either half of the images for the classes found on the other
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditTry:
+    """One of the attacks on pairs of an image and a capsule: how many it was made on, and how many crossed tau."""
+
+    start: str
+    loss: str
+    steps: int
+    pairs: int
+    crossed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +71,7 @@ class AuditedLayer:
     over_eps: tuple[CountsAtEps, ...]
     over_tau: tuple[CountsAtTau, ...]
     passes: int
+    tries: tuple[AuditTry, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +84,19 @@ class Parents:
     active: int
     single_parent: float | None
     margin: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """How often the class is told from which capsules are active, beside the network's own answers."""
+
+    method: str
+    capsules: int
+    clean: float
+    attacked: float
+    network_clean: float
+    network_attacked: float
+    eps: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +116,11 @@ class Audit:
     eps: tuple[float, ...]
     layers: tuple[AuditedLayer, ...]
     tree: tuple[Parents, ...]
+    # Of gamma-capsules; older audits have none of these.
+    held_out: int | None = None
+    class_sets: int | None = None
+    pairs_told_apart: int | None = None
+    pattern: Pattern | None = None
     settings: dict[str, Any]
     machine: dict[str, Any]
     seconds: float

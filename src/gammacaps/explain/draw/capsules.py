@@ -1,6 +1,7 @@
 """Capsules as shapes: dots in a grid of places, discs with a number or a picture in a column."""
 
 import functools
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -14,6 +15,7 @@ from gammacaps.explain.draw.svg import NEUTRAL, ON_STRONG, Point, name_of, pictu
 from gammacaps.explain.tree import Node, Tree
 
 Pictures = Mapping[tuple[int, int], Tensor]  # of a capsule by its layer and its index: C H W in [0, 1]
+LETTERS = 19  # of a name beside a capsule, in a line
 Marks = Mapping[tuple[int, int], str]  # "changed parent", "appeared" or "vanished"
 
 
@@ -45,7 +47,8 @@ def draw_capsules(
             continue
         strength = activations[capsule]
         colour, active = colours[ways.get((l, capsule))], strength > tree.tau
-        hover = f"{names[capsule]}: {strength:.2f}{tell_choice(node, above)}"
+        known = f" ({column.names[capsule]})" if capsule in column.names else ""
+        hover = f"{names[capsule]}{known}: {strength:.2f}{tell_choice(node, above)}"
         hover += f", {mark}" if mark else ""
         image = pictures.get((l, capsule))
         if mark == "vanished":
@@ -57,6 +60,17 @@ def draw_capsules(
         else:
             drawn = disc(spot, column.radius, colour, strength, active, mark, str(capsule), hover)
         yield tag("g", drawn, data_capsule=name_of(l, capsule))
+        if column.names:
+            yield from beside(spot, column.radius, column.names.get(capsule, f"capsule {capsule}"), bool(known))
+
+
+def beside(spot: Point, r: float, name: str, known: bool) -> Iterator[str]:
+    """A capsule's name on its right, in two lines where capsules stand far enough apart; faint where it is a number."""
+    lines = textwrap.wrap(name, LETTERS, max_lines=2 if r > 8 else 1, placeholder=" …")
+    x, top = spot[0] + r + 6, spot[1] + 3.5 - 5.5 * (len(lines) - 1)
+    faint = {} if known else {"fill_opacity": 0.6}
+    for n, line in enumerate(lines):
+        yield words(line, x, top + 11 * n, size=10, pointer_events="none", **faint)
 
 
 @functools.lru_cache(64)

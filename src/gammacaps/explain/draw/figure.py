@@ -8,7 +8,7 @@ from typing import Any
 from gammacaps.errors import InputError
 from gammacaps.explain.difference import Difference, LayerDifference, difference
 from gammacaps.explain.draw.capsules import Marks, Pictures, draw_capsules, marks_of
-from gammacaps.explain.draw.layout import INPUT, LONGEST, TOP, Layout, lay_out
+from gammacaps.explain.draw.layout import INPUT, LONGEST, TOP, Layout, Names, lay_out
 from gammacaps.explain.draw.paths import Colours, bundles, colours_of, draw_edges, draw_old_edges
 from gammacaps.explain.draw.svg import NEUTRAL, drawing, picture, tag, words
 from gammacaps.explain.tree import Tree
@@ -20,7 +20,7 @@ KEY = (
 MARKS = "On the right — outlined: changed parent (dashed edge: the old one); square, or new: appeared; cross: vanished."
 
 
-def draw(tree: Tree, *, pictures: Pictures | None = None, show_all: bool = False) -> str:
+def draw(tree: Tree, *, pictures: Pictures | None = None, show_all: bool = False, names: Names | None = None) -> str:
     """A parse tree as an SVG: the input, its primary capsules by their places, and the parents that capsules chose.
 
     Each capsule has the colour of the class that its path leads to and the strength of its activation. The edges from
@@ -30,15 +30,23 @@ def draw(tree: Tree, *, pictures: Pictures | None = None, show_all: bool = False
         pictures: images (C, H, W) to show in capsules, by (layer's index, capsule), such as what activates them;
             capsules of a grid are too small for one.
         show_all: also draw the capsules that are neither active nor chosen.
+        names: what hidden capsules stand for, by (layer's index, capsule), to be written beside them.
     """
     check_pictures(tree, pictures)
-    layout = lay_out([tree], show_all=show_all, pictures=bool(pictures))
+    layout = lay_out([tree], show_all=show_all, pictures=bool(pictures), names=names)
     inside = figure(tree, layout, colours_of([tree]), heaviest([tree], layout), pictures or {}, "input")
     key, height = paragraph(KEY, layout.height + 20, layout.width)
     return drawing(layout.width, height, alternative(tree), *inside, *key)
 
 
-def draw_pair(clean: Tree, attacked: Tree, *, pictures: Pictures | None = None, show_all: bool = False) -> str:
+def draw_pair(
+    clean: Tree,
+    attacked: Tree,
+    *,
+    pictures: Pictures | None = None,
+    show_all: bool = False,
+    names: Names | None = None,
+) -> str:
     """The trees of a clean and of an attacked image side by side, each capsule at the same spot in both.
 
     On the right a capsule that changed its parent has an outline, one that appeared is a square (a picture: marked
@@ -47,7 +55,7 @@ def draw_pair(clean: Tree, attacked: Tree, *, pictures: Pictures | None = None, 
     change = difference(clean, attacked)
     check_pictures(clean, pictures)
     trees = [clean, attacked]
-    layout = lay_out(trees, show_all=show_all, pictures=bool(pictures))
+    layout = lay_out(trees, show_all=show_all, pictures=bool(pictures), names=names)
     common = (layout, colours_of(trees), heaviest(trees, layout), pictures or {})
     left = figure(clean, *common, "clean")
     right = figure(attacked, *common, "attacked", change)
@@ -60,12 +68,14 @@ def draw_pair(clean: Tree, attacked: Tree, *, pictures: Pictures | None = None, 
     return drawing(apart + layout.width, height, description, *left, shifted, *first, *second)
 
 
-def draw_routing(trees: Sequence[Tree], *, pictures: Pictures | None = None, show_all: bool = False) -> str:
+def draw_routing(
+    trees: Sequence[Tree], *, pictures: Pictures | None = None, show_all: bool = False, names: Names | None = None
+) -> str:
     """The trees of routing's iterations, as `routing_trees` gives them, one below the other."""
     if not trees or any(tree.iteration is None for tree in trees):
         raise InputError("Only trees of iterations can be drawn so: give those of routing_trees(model, image).")
     check_pictures(trees[0], pictures)
-    layout = lay_out(trees, show_all=show_all, pictures=bool(pictures))
+    layout = lay_out(trees, show_all=show_all, pictures=bool(pictures), names=names)
     common = (layout, colours_of(trees), heaviest(trees, layout), pictures or {})
     apart = layout.height + 24
     figures = [

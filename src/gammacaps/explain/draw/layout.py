@@ -16,6 +16,9 @@ SPACING = 30.0  # of the capsules in a column
 PICTURE = 48.0  # the same where they show pictures
 TALL = 960.0  # above this a column of many capsules gets denser
 LONGEST = 24  # letters of a class's name
+BESIDE = 112.0  # the room for the names of capsules, right of them
+
+Names = Mapping[tuple[int, int], str]  # of a capsule by its layer and its index: what people would call it
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Column:
     radius: float  # of a capsule
     spots: Mapping[int, Point]
     levels: Mapping[int, float]
+    names: Mapping[int, str] = field(default_factory=dict)  # to stand beside capsules
 
     @functools.cached_property
     def heights(self) -> Mapping[int, str]:
@@ -50,8 +54,11 @@ class Layout:
     edges: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # found so far, by tree and layer
 
 
-def lay_out(trees: Sequence[Tree], *, show_all: bool, pictures: bool) -> Layout:
-    """One layout for trees of one network, so that a capsule stands at the same spot in each of their drawings."""
+def lay_out(trees: Sequence[Tree], *, show_all: bool, pictures: bool, names: Names | None = None) -> Layout:
+    """One layout for trees of one network, so that a capsule stands at the same spot in each of their drawings.
+
+    `names` stand beside hidden capsules; a layer in which nothing has a name gets no room for them.
+    """
     orders = ordered(trees, show_all)
     layers = trees[0].layers
     spacing = [PICTURE if pictures else min(SPACING, max(8.0, TALL / max(1, len(order)))) for order in orders]
@@ -63,11 +70,12 @@ def lay_out(trees: Sequence[Tree], *, show_all: bool, pictures: bool) -> Layout:
     body = max(*heights, INPUT + 80)
     columns: list[Column] = []
     x = INPUT + 36
-    for layer, order, space, height in zip(layers, orders, spacing, heights, strict=True):
+    for l, (layer, order, space, height) in enumerate(zip(layers, orders, spacing, heights, strict=True)):
         if has_places(layer):
             column = grid_column(layer, order, x, TOP + (body - height) / 2)
         else:
-            column = plain_column(order, x, body, space)
+            named = {i: name for (at, i), name in (names or {}).items() if at == l and 0 < l < len(layers) - 1}
+            column = plain_column(order, x, body, space, named)
         columns.append(column)
         x = column.right + GAP
     letters = max(min(len(name), LONGEST) for name in trees[0].class_names)
@@ -104,14 +112,17 @@ def grid_column(layer: TreeLayer, order: Sequence[int], x: float, top: float) ->
     return Column(x, x + side * layer.grid[1], top, side, 0.42 * pitch, spots, levels)
 
 
-def plain_column(order: Sequence[int], x: float, body: float, space: float) -> Column:
-    """One below the other, in the middle of the height `body`."""
+def plain_column(
+    order: Sequence[int], x: float, body: float, space: float, names: Mapping[int, str] | None = None
+) -> Column:
+    """One below the other, in the middle of the height `body`; edges begin behind the names, if there are any."""
     radius = 0.38 * space
     step = min(body / max(1, len(order)), 1.5 * space)
     first = TOP + (body - step * (len(order) - 1)) / 2
     levels = {capsule: first + step * n for n, capsule in enumerate(order)}
     spots = {capsule: (x + radius, y) for capsule, y in levels.items()}
-    return Column(x, x + 2 * radius, TOP, 0.0, radius, spots, levels)
+    right = x + 2 * radius + (BESIDE if names else 0.0)
+    return Column(x, right, TOP, 0.0, radius, spots, levels, names or {})
 
 
 def ordered(trees: Sequence[Tree], show_all: bool) -> list[list[int]]:

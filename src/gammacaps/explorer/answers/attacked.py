@@ -45,7 +45,7 @@ def attack(asked: questions.AttackQuestion, network: Network, tick: Tick) -> dic
         how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
         trees = [routing_trees(model, x, **how) for x in (image, attacked)]
         change = difference(trees[0][-1], trees[1][-1])
-        answer["drawings"] = draw_trees(trees, show_all=asked.all)
+        answer["drawings"] = draw_trees(trees, show_all=asked.all, names=network.names)
         answer["clean"]["tree"], answer["attacked"]["tree"] = (each[-1].to_json() for each in trees)
         answer["changed"] = change.to_json()
         answer["words"] = what_changed(trees[0][-1], change)

@@ -4,9 +4,11 @@ from typing import Any
 
 import torch
 
+from gammacaps.data.group_names import name_of_classes
 from gammacaps.explain.activate import activate
 from gammacaps.explain.examples import features, stand_out
 from gammacaps.explain.pictures import plain
+from gammacaps.explain.without_each import sufferers
 from gammacaps.explorer import questions
 from gammacaps.explorer.answers.images import SEED, counted, data_url, judged
 from gammacaps.explorer.jobs.job import Tick
@@ -54,7 +56,13 @@ def length_without(network: Network, layer: int, index: int) -> float:
 
 def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
     """Real images that activate a capsule most, the classes it serves, and what the audit says of it."""
-    answer: dict[str, Any] = {"examples": [], "serves": None, "audit": audited(network, layer, index)}
+    answer: dict[str, Any] = {
+        "name": network.names.get((layer, index), ""),
+        "examples": [],
+        "serves": None,
+        "audit": audited(network, layer, index),
+        "without": None,
+    }
     if network.missing:
         return answer
     lengths, labels = network.lengths[layer][:, index], network.labels.cpu()  # M
@@ -68,7 +76,20 @@ def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
     means = torch.stack([lengths[labels == k].double().mean() for k in classes])
     served = [classes[place] for place in stand_out(means.unsqueeze(0))[0]]
     answer["serves"] = {"classes": classes, "means": plain(means), "serves": served}
+    answer["without"] = without(network, layer, index)
     return answer
+
+
+def without(network: Network, layer: int, index: int) -> list[dict[str, Any]] | None:
+    """The classes that suffer most when a hidden capsule is switched off: shares that are right, before and after."""
+    found = network.without(layer)
+    if found is None:
+        return None
+    before, without_each = found
+    return [
+        {"class": one.label, "before": round(one.before, 4), "without": round(one.without, 4)}
+        for one in sufferers(before, without_each[index])
+    ]
 
 
 def audited(network: Network, layer: int, index: int) -> dict[str, Any] | None:
@@ -79,5 +100,7 @@ def audited(network: Network, layer: int, index: int) -> dict[str, Any] | None:
             for row in audited_layer["capsules"]:
                 if row["capsule"] == index:
                     assert network.audit is not None
-                    return {"tau": network.audit["tau"], "eps": network.audit["eps"], **row}
+                    names, data = network.audit["class_names"], network.audit["data"]["name"]
+                    about = {"tau": network.audit["tau"], "eps": network.audit["eps"]}
+                    return {**about, "name": name_of_classes(row["classes"], names, data), **row}
     return None

@@ -56,6 +56,7 @@ def described(network: Network) -> dict[str, Any]:
         "missing": network.missing,
         "audit": None,
         "layers": [],
+        "names": {f"{layer}.{capsule}": name for (layer, capsule), name in network.names.items()},
     }
     if network.trees:
         names = network.capsules.layers

@@ -65,6 +65,6 @@ def parse(asked: questions.ParseQuestion, network: Network, passed: Passed | Non
         wanted = [(None, made[-1])] if asked.last else list(enumerate(made, 1))
         how = (passed.place, passed.image, asked.tau, network.class_names)
         trees = [tree_of(passed.model, parse, *how, iteration=k, T=T) for k, (parse, T) in wanted]
-        answer["drawings"] = draw_trees([trees], show_all=asked.all)
+        answer["drawings"] = draw_trees([trees], show_all=asked.all, names=network.names)
         answer["tree"] = trees[-1].to_json()
     return answer

@@ -123,6 +123,7 @@ export class CapsulePanel {
     rows.sort((a, b) => b.value - a.value);
     serves.append(make("h3", {}, "Classes that make it long"), bars(rows.slice(0, 12), "Its mean length over the images of each class"),
       make("p", { class: "note" }, `Its mean length over the images of each class. ${tellServed(rows)}`));
+    if (found.without) serves.append(make("p", { class: "without" }, tellWithout(found.without, names)));
   }
 
   showAudit(box, row) {
@@ -140,8 +141,22 @@ export class CapsulePanel {
       make("dl", { class: "facts" },
         fact("rho", two(row.rho), `${two(row.chance)} is what luck gives`), ...gamma,
         fact("active in", `${Math.round(100 * row.active)}% of images`, `longer than ${row.tau}`),
-        fact("speaks for", row.classes.map((k) => names[k]).join(", ") || "none")));
+        speaks(row, names, fact)));
   }
+}
+
+// The classes that a capsule speaks for: their name, and below it the classes one by one where the name does not tell.
+function speaks(row, names, fact) {
+  const each = row.classes.map((k) => names[k]).join(", ");
+  return fact("speaks for", row.classes.length ? row.name : "none", row.classes.length > 1 ? each : "");
+}
+
+// lost: the classes that suffer most when it is switched off, with the shares that are right.
+function tellWithout(lost, names) {
+  if (!lost.length) return "Switched off, it is missed by no class: as many of the test images are right.";
+  const percent = (share) => `${Math.round(100 * share)}%`;
+  const told = lost.map((one) => `${names[one.class]} ${percent(one.before)} → ${percent(one.without)}`);
+  return `Switched off, these classes suffer most (how many of their test images are right): ${told.join(", ")}.`;
 }
 
 // rows: classes with their mean lengths, the largest first; top: it serves this one.

@@ -197,8 +197,10 @@ export class Network {
 
   // A capsule in words.
   tell([, layer, capsule]) {
-    const { layers, class_names } = this.facts;
-    return layer === layers.length - 1 ? `${class_names[capsule]}, a class capsule` : `${layers[layer].name}, capsule ${capsule}`;
+    const { layers, class_names, names } = this.facts;
+    if (layer === layers.length - 1) return `${class_names[capsule]}, a class capsule`;
+    const name = names[`${layer}.${capsule}`];
+    return `${layers[layer].name}, capsule ${capsule}${name ? `: ${name}` : ""}`;
   }
 
   isOff(capsule) {

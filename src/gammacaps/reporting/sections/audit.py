@@ -5,6 +5,8 @@ from html import escape
 from typing import Any
 
 from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
+from gammacaps.auditing.worth import told
+from gammacaps.data.group_names import name_with_classes
 from gammacaps.names import VerdictWord
 from gammacaps.reporting.accuracies import earlier
 from gammacaps.reporting.content import Curve, Series, Table
@@ -27,6 +29,7 @@ class ShownAudit:
     tau: float  # a capsule counts as active when it is longer
     tables: tuple[Table, ...] = ()
     curves: tuple[Curve, ...] = ()
+    told: tuple[str, ...] = ()  # what the gamma-capsules are worth together
     notes: tuple[str, ...] = ()
 
 
@@ -62,7 +65,7 @@ def shown_audit(audit: dict[str, Any], first: tuple[str, ...] = ()) -> ShownAudi
         "shown, that it is a gamma-capsule is only not refuted. Uncertain is one whose "
         "95% interval of gamma holds 0.",
     )
-    return ShownAudit(answer(audit), audit["verdict"], audit["tau"], tuple(tables), curves, remarks)
+    return ShownAudit(answer(audit), audit["verdict"], audit["tau"], tuple(tables), curves, tuple(told(audit)), remarks)
 
 
 def answer(audit: dict[str, Any]) -> VerdictWord:
@@ -96,20 +99,22 @@ def not_audited(audit: dict[str, Any]) -> list[str]:
 def capsules(audit: dict[str, Any], layer: dict[str, Any]) -> Table:
     """A row a capsule: its kind, how often it is active, its classes, rho beside chance, gamma at each eps with its
     interval at the largest, the best gamma."""
-    names = audit["class_names"]
+    names, data = audit["class_names"], audit["data"]["name"]
+    has_taus = "gamma_capsule_at" in layer["capsules"][0]
     has_chance, has_interval = ("chance" in layer["capsules"][0], "gamma_interval" in layer["capsules"][0])
     rows = tuple(
         (
             str(row["capsule"]),
             row["kind"] + (", uncertain" if uncertain(row) else ""),
             f"{100 * row['active']:.0f}%",
-            (", ".join(names[k] for k in row["classes"]) if row["kind"] != DEAD else "") or "–",
+            name_with_classes(row["classes"], names, data) if row["classes"] and row["kind"] != DEAD else "–",
             f"{row['rho']:.2f}",
             *([f"{row['chance']:.2f}"] if has_chance else ()),
             *(f"{value:.2f}" for value in row["gamma"] or ()),
             *("–" for _ in audit["eps"] if row["gamma"] is None),
             *([between(row.get("gamma_interval"))] if has_interval else ()),
             "–" if row["gamma_any"] is None else f"{row['gamma_any']:.2f}",
+            *([", ".join(f"{tau:g}" for tau in row["gamma_capsule_at"]) or "–"] if has_taus else ()),
         )
         for row in layer["capsules"]
     )
@@ -118,6 +123,7 @@ def capsules(audit: dict[str, Any], layer: dict[str, Any]) -> Table:
     interval = (f"95% interval, eps {audit['eps'][-1]:g}",) if has_interval else ()
     gammas = (f"gamma, eps {eps:g}" for eps in audit["eps"])
     head = ("Capsule", "Kind", "Active in", "Goes with", "rho", *chance, *gammas, *interval, "best gamma")
+    head += ("gamma-capsule at tau",) if has_taus else ()
     return Table(f"The capsules of layer {layer['layer']}{some}", head, rows)
 
 
@@ -168,7 +174,8 @@ def draw(shown: ShownAudit) -> str:
     verdict = f'<p class="verdict">{sign} <strong>{escape(shown.sentence)}</strong></p>'
     parts = "".join(table(each) for each in shown.tables)
     curves = f'<div class="sides">{"".join(curve_figure(each) for each in shown.curves)}</div>' if shown.curves else ""
-    return intro + verdict + THE_KINDS + parts + curves + notes(shown.notes)
+    words = paragraphs(*shown.told)
+    return intro + verdict + words + THE_KINDS + parts + curves + notes(shown.notes)
 
 
 THE_KINDS = """<div class="aside"><h3>The four kinds</h3><dl>

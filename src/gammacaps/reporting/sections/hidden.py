@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from gammacaps.auditing.capsule_names import rows_of
 from gammacaps.auditing.kinds import GAMMA
 from gammacaps.explain.pictures import image_png
+from gammacaps.explain.without_each import accuracies_without_each, can_switch_off, sufferers
+from gammacaps.models import has_capsules
 from gammacaps.reporting.cards import CapsuleCard, caveat, length_bar, note, served
 from gammacaps.reporting.content import Picture
 from gammacaps.reporting.markup import paragraphs, picture
@@ -18,6 +21,11 @@ AUDITED = (
     "active for, also under attack; dead means longer than tau in none of them, though a generated input may still "
     "activate it."
 )
+WITHOUT = (
+    " “Without it” tells which classes suffer most when the capsule is switched off: which share of their images is "
+    "right, before and after, of {images:,} test images in all."
+)
+LEAST = 0.005  # a smaller loss of a class is not told
 
 
 @dataclass(frozen=True)
@@ -33,14 +41,17 @@ class Gallery:
 class Galleries:
     layers: tuple[Gallery, ...]
     audited: bool  # an audit says of what kind each capsule is
+    images: int = 0  # of which it is told how many are right without a capsule; 0 where it is told of none
 
 
 def collect(study: Study) -> Galleries | None:
     layers = tuple(gallery(study, name) for name in study.capsules if name != "class")
-    return Galleries(layers, study.has("audit")) if layers else None
+    told = any(card.suffers for each in layers for card in each.cards)
+    return Galleries(layers, study.has("audit"), len(study.chosen[0]) if told else 0) if layers else None
 
 
 def gallery(study: Study, layer: str) -> Gallery:
+    suffering = suffers(study, layer)
     cards = tuple(
         CapsuleCard(
             f"Capsule {shown.index}",
@@ -51,7 +62,9 @@ def gallery(study: Study, layer: str) -> Gallery:
             served(study, shown),
             note=caveat(study, shown),
             kind=kind_of(study.audit, layer, shown.index),
-            speaks=speaks_for(study.audit, layer, shown.index),
+            speaks=speaks_for(study, layer, shown.index),
+            classes=classes_of(study.audit, layer, shown.index),
+            suffers=suffering.get(shown.index, ()),
         )
         for shown in study.capsules[layer]
     )
@@ -66,18 +79,42 @@ def kind_of(audit: dict[str, Any] | None, layer: str, capsule: int) -> str:
     return "" if row is None else row["kind"]
 
 
-def speaks_for(audit: dict[str, Any] | None, layer: str, capsule: int) -> tuple[str, ...]:
-    """The classes of a gamma-capsule, which are its name; of any other capsule none."""
+def speaks_for(study: Study, layer: str, capsule: int) -> str:
+    """The name of a gamma-capsule's classes; without an audit, of those that it was trained for."""
+    assert has_capsules(study.model)
+    return study.names.get((study.model.layers.index(layer), capsule), "")
+
+
+def classes_of(audit: dict[str, Any] | None, layer: str, capsule: int) -> str:
+    """The classes of a gamma-capsule one by one; of any other capsule nothing."""
     row = _row(audit, layer, capsule)
     if audit is None or row is None or row["kind"] != GAMMA:
-        return ()
-    return tuple(audit["class_names"][k] for k in row["classes"])
+        return ""
+    return ", ".join(audit["class_names"][k] for k in row["classes"])
+
+
+def suffers(study: Study, layer: str) -> dict[int, tuple[str, ...]]:
+    """For each gamma-capsule of a layer, the classes whose accuracy falls most when it is switched off, in words."""
+    rows = [row["capsule"] for row in rows_of(study.audit, layer) if row["kind"] == GAMMA]
+    shown = [one.index for one in study.capsules[layer] if one.index in rows]
+    if not shown or not can_switch_off(study.model):
+        return {}
+    before, without = accuracies_without_each(study.model, layer, shown, *study.chosen)
+    names = study.test.class_names
+    return {
+        capsule: tuple(
+            f"{names[one.label]} {100 * one.before:.0f}% → {100 * one.without:.0f}%"
+            for one in sufferers(before, own)
+            if one.lost > LEAST
+        )
+        or ("no class suffers",)
+        for capsule, own in zip(shown, without, strict=True)
+    }
 
 
 def _row(audit: dict[str, Any] | None, layer: str, capsule: int) -> dict[str, Any] | None:
     """What the audit says of a capsule, if it looked at it."""
-    rows = (row for each in (audit["layers"] if audit else ()) if each["layer"] == layer for row in each["capsules"])
-    return next((row for row in rows if row["capsule"] == capsule), None)
+    return next((row for row in rows_of(audit, layer) if row["capsule"] == capsule), None)
 
 
 def draw(shown: Galleries) -> str:
@@ -85,7 +122,8 @@ def draw(shown: Galleries) -> str:
         "Between the image and the classes stand hidden capsules, which stand for parts that several classes may "
         "share. Their pictures are made in the same way.",
         "Below each are the classes that its picture activates most: the ones it serves."
-        + (AUDITED if shown.audited else ""),
+        + (AUDITED if shown.audited else "")
+        + (WITHOUT.format(images=shown.images) if shown.images else ""),
     )
     layers = "".join(
         f"<h3>{escape(heading(each.layer))}: {escape(each.note or f'{len(each.cards)} capsules')}</h3>"
@@ -103,12 +141,13 @@ def heading(layer: str) -> str:
 def draw_card(card: CapsuleCard) -> str:
     items = "".join(f"<li>{escape(name)} <span>{score:.2f}</span></li>" for name, score in card.serves)
     serves = f'<ul class="serves">{items}</ul>' if items else ""
-    classes = f": {escape(', '.join(card.speaks))}" if card.speaks else ""
-    kind = f'<p class="kind">{escape(card.kind)}{classes}</p>' if card.kind else ""
+    named = f': <b title="{escape(card.classes)}">{escape(card.speaks)}</b>' if card.speaks else ""
+    kind = f'<p class="kind">{escape(card.kind or "trained for")}{named}</p>' if card.kind or card.speaks else ""
+    lost = f'<p class="kind">Without it: {escape(", ".join(card.suffers))}</p>' if card.suffers else ""
     names = json.dumps([name for name, _ in card.serves])
     return (
         f'<li class="card" data-serves="{escape(names)}"><h4>{escape(card.name)}</h4>'
-        f"{picture(card.generated, 'pixels')}{length_bar(card)}{kind}{note(card)}{serves}</li>"
+        f"{picture(card.generated, 'pixels')}{length_bar(card)}{kind}{lost}{note(card)}{serves}</li>"
     )
 
 

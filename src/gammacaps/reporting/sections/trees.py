@@ -113,7 +113,7 @@ def shown_tree(study: Study, pair: AttackedPair) -> ShownTree:
 def drawings(study: Study, pair: AttackedPair) -> tuple[str, str]:
     trees = [pair.clean, pair.attacked]
     pictures = tree_pictures(study, pair.clean)
-    layout = lay_out(trees, show_all=False, pictures=bool(pictures))
+    layout = lay_out(trees, show_all=False, pictures=bool(pictures), names=study.names)
     common = (layout, colours_of(trees), heaviest(trees, layout), pictures)
     left = figure(pair.clean, *common, "clean")
     right = figure(pair.attacked, *common, "attacked", difference(*trees))
@@ -141,6 +141,7 @@ def draw(shown: ShownTrees) -> str:
         "together. It has the colour of the class that it leads to in the end; grey is any further class, or none. "
         "Faint grey lines are weaker couplings. The fainter a capsule, the shorter it is; the bar under a picture is "
         "its length, too. Parents that are not active have a dashed frame.",
+        "A hidden capsule's name is what it is active for, by the audit or, before there is one, as it was trained. "
         "In the attacked tree a capsule that changed its parent has a second frame, or as a dot an outline, and a "
         "dashed line leads to its former parent. One that appeared is marked “new”, or as a dot is a square. "
         "A cross is one that vanished. T, from 0 to 1, says how decidedly the capsules of a layer chose.",
