@@ -14,7 +14,6 @@ from gammacaps.explain.gpu_steps import fast_steps
 from gammacaps.explain.pictures import image_png
 from gammacaps.explain.search import SEARCHES, start_images, step_sizes
 from gammacaps.models import CapsuleModel, require_capsules
-from gammacaps.names import SearchName
 from gammacaps.options import check_seed
 
 # Images that a GPU moves together unless told: enough to keep it busy in about a gigabyte.
@@ -50,7 +49,7 @@ def activate(
     step: float = 0.01,
     penalty: float | None = None,
     best: int | None = None,
-    search: SearchName = "improved",
+    search: str = "improved",
     seed: int = 0,
     batch: int | None = None,
 ) -> Generated:
@@ -80,7 +79,7 @@ def activate_all(
     step: float = 0.01,
     penalty: float | None = None,
     best: int | None = None,
-    search: SearchName = "improved",
+    search: str = "improved",
     seed: int = 0,
     batch: int | None = None,
 ) -> list[Generated]:

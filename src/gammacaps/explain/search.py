@@ -8,8 +8,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gammacaps.names import SearchName
-
 Shape = tuple[int, int, int]
 
 
@@ -40,7 +38,7 @@ def faint_noise(generator: np.random.Generator, starts: int, shape: Shape) -> np
     return faint
 
 
-SEARCHES: dict[SearchName, Search] = {
+SEARCHES: dict[str, Search] = {
     "improved": Search(
         faint_noise,
         first=2.0,
@@ -59,14 +57,14 @@ SEARCHES: dict[SearchName, Search] = {
 
 
 def start_images(
-    seed: int, layer: int, capsule: int, starts: int, shape: Shape, search: SearchName = "paper"
+    seed: int, layer: int, capsule: int, starts: int, shape: Shape, search: str = "paper"
 ) -> Float[Tensor, "B C H W"]:
     """Where a capsule's search starts, the same on every device and in whatever company."""
     generator = np.random.default_rng((seed, layer, capsule))
     return torch.from_numpy(SEARCHES[search].start(generator, starts, shape))
 
 
-def step_sizes(search: SearchName, steps: int, step: float) -> list[float]:
+def step_sizes(search: str, steps: int, step: float) -> list[float]:
     """The length of each step."""
     how = SEARCHES[search]
     return [step * (how.first + (how.last - how.first) * k / max(1, steps - 1)) for k in range(steps)]
