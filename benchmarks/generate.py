@@ -49,10 +49,11 @@ def main(options: Options) -> None:
     model = (create(options.preset) if options.run is None else load(options.run)).to(device)
     assert isinstance(model, GammaCapsNet)
     for layer in model.layers[1:]:  # kernels are compiled before the time starts
-        activate_all(model, layer, [0], starts=options.starts, steps=2)
+        activate_all(model, layer, [0], starts=options.starts, steps=2, search="paper")
     start = time.perf_counter()
     made = [
-        (layer, activate_all(model, layer, starts=options.starts, steps=options.steps)) for layer in model.layers[1:]
+        (layer, activate_all(model, layer, starts=options.starts, steps=options.steps, search="paper"))
+        for layer in model.layers[1:]
     ]
     seconds = time.perf_counter() - start
     error = max(_error(model, layer, generated) for layer, generated in made)

@@ -14,6 +14,7 @@ AttackLossName = Literal["margin", "ce", "ce-log", "dlr"]
 LossName = Literal["own", "ce-log"]
 VerdictWord = Literal["pass", "warn", "fail", "skip"]  # of a check; skip: there was nothing to judge
 Schedule = Literal["constant", "cosine", "decay"]
+SearchName = Literal["improved", "paper"]
 SHIPPED = Path(__file__).parent / "models" / "weights"  # networks that come with the package
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from former_small import CONVOLUTION
@@ -10,14 +11,16 @@ from square import square_detector
 import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.explain import activate, activate_all
-from gammacaps.explain.activate import activations_of, descended, start_images
+from gammacaps.explain.activate import activations_of, descended
 from gammacaps.explain.gpu_steps import FastSteps, fast_steps
+from gammacaps.explain.search import start_images, step_sizes
 from gammacaps.ops import length
 from gammacaps.ops.kernels.capsules import activation_gradient
 from gammacaps.ops.kernels.images import descend
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FEW = {"starts": 6, "steps": 12, "step": 0.05, "best": 3}  # enough to see an effect
+PAPER = {**FEW, "search": "paper"}
 
 
 def small_network(**changes):
@@ -49,10 +52,11 @@ def same(one, other):
     return all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in pairs)
 
 
+@pytest.mark.parametrize("search", ["improved", "paper"])
 @pytest.mark.parametrize("layer", ["primary", "hidden 1", "class"])
-def test_the_generated_image_activates_its_capsule(layer):
+def test_the_generated_image_activates_its_capsule(layer, search):
     model = small_network()
-    found = activate(model, layer, 1, **FEW)
+    found = activate(model, layer, 1, search=search, **FEW)
     assert found.activation > reached_by_noise(model, layer, 1)
     assert (found.activations > reached_by_noise(model, layer, 1)).all()
     assert 0 <= found.best.min() < found.best.max() <= 1
@@ -75,7 +79,7 @@ def test_the_picture_of_a_capsule_known_to_detect_a_bright_square_is_that_square
 
 def test_what_is_told_of_an_image_is_so():
     model = small_network()
-    found = activate(model, "hidden 1", 2, seed=5, **FEW)
+    found = activate(model, "hidden 1", 2, seed=5, **PAPER)
     torch.testing.assert_close(found.image, found.best.mean(0))
     with torch.no_grad():
         parse = model.parse(torch.cat((found.image[None], found.best)))
@@ -91,8 +95,8 @@ def test_what_is_told_of_an_image_is_so():
 
 def test_the_starts_with_the_smallest_loss_are_averaged():
     model = small_network()
-    everything = activate(model, "class", 0, **{**FEW, "best": 6})
-    some = activate(model, "class", 0, **FEW)
+    everything = activate(model, "class", 0, **{**PAPER, "best": 6})
+    some = activate(model, "class", 0, **PAPER)
     assert torch.equal(some.best, everything.best[:3])
     assert some.activations.min() >= everything.activations[3:].max()  # no penalty: the loss is the length's
 
@@ -136,7 +140,7 @@ def test_all_capsules_of_a_layer_are_the_default_and_their_order_is_kept():
 def test_matrix_capsules_are_activated():
     model = matrix_network()
     noise = reached_by_noise(model, "class", 1)
-    found = activate(model, "class", 1, **{**FEW, "steps": 30})
+    found = activate(model, "class", 1, penalty=0, **{**FEW, "steps": 30})  # untrained, its gradients are tiny
     assert (found.activations > noise).all()
     assert len(found.scores) == 3
 
@@ -148,10 +152,34 @@ def test_a_penalty_darkens_the_image():
     assert activate(model, "hidden 1", 0, penalty=10.0, **{**FEW, "steps": 21}).image.max() == 0  # 21 x 0.05 > 1
 
 
-def test_the_penalty_is_none_for_class_capsules_and_the_paper_s_elsewhere():
+def test_the_penalties_unless_told():
     model = small_network()
-    assert same(activate(model, "class", 0, **FEW), activate(model, "class", 0, penalty=0.0, **FEW))
-    assert same(activate(model, "hidden 1", 0, **FEW), activate(model, "hidden 1", 0, penalty=1e-5, **FEW))
+    for search, layer, penalty in (("paper", "class", 0.0), ("paper", "hidden 1", 1e-5), ("improved", "class", 1e-4)):
+        options = {**FEW, "search": search}
+        assert same(activate(model, layer, 0, **options), activate(model, layer, 0, penalty=penalty, **options))
+
+
+def test_the_best_are_five_or_all_of_fewer_starts_unless_told():
+    model = small_network()
+    assert len(activate(model, "class", 2, starts=2, steps=1).best) == 2
+    assert len(activate(model, "class", 2, starts=6, steps=1).best) == 5
+
+
+def test_the_paper_s_search_is_algorithm_2():
+    """Written out from the paper's page, for one capsule; equal to the last bit."""
+    model = small_network()
+    x = torch.from_numpy(np.random.default_rng((3, 1, 2)).random((6, 1, 9, 9), dtype=np.float32)).to(DEVICE)
+    for _ in range(12):
+        x.requires_grad_()
+        v = model.parse(x, couplings=False).activations[1][:, 2]
+        (gradient,) = torch.autograd.grad(((v - 1) ** 2).sum(), x)
+        x = (x.detach() - 0.05 * (gradient + 1e-5).sign()).clamp(0, 1)
+    with torch.no_grad():
+        J = (model.parse(x).activations[1][:, 2] - 1) ** 2 + 1e-5 * x.sum((1, 2, 3))
+    found = activate(model, "hidden 1", 2, seed=3, **PAPER)
+    if DEVICE == "cpu":  # kernels round in their own way
+        assert torch.equal(found.best, x[J.argsort()[:3]])
+        assert torch.equal(found.image, found.best.mean(0))
 
 
 def test_a_model_in_double_precision_and_one_under_no_grad():
@@ -175,17 +203,17 @@ def test_a_step_of_the_kernel_goes_against_the_sign_and_stays_in_the_image():
     grad = torch.tensor([[2.0, -2.0, 0.0, 1.0, -1.0, -0.05, torch.nan]], device=DEVICE)
     for penalty, expected in ((0.0, [0.49, 0.51, 0.5, 0, 1, 0.51, 0.5]), (0.1, [0.49, 0.51, 0.49, 0, 1, 0.49, 0.5])):
         moved = x.clone()
-        descend(moved, grad, 0.01, penalty)
+        descend(moved, grad, *(torch.tensor([value], device=DEVICE) for value in (0.01, penalty)))
         torch.testing.assert_close(moved, torch.tensor([expected], device=DEVICE))
 
 
-def moved_both_ways(layer, steps, **changes):
+def moved_both_ways(layer, sizes, **changes):
     """Images, and what fast and plain steps make of them, each image with a capsule of its own."""
     model = small_network(**changes).requires_grad_(False)
     images = torch.rand(2, *model.config.image_shape, device=DEVICE)
     chosen = torch.tensor([2, 0], device=DEVICE)
-    fast = FastSteps(model, layer, 2, 0.03, 1e-5, torch.float32)
-    moved, plain = fast.run(images, chosen, steps), descended(model, layer, images, chosen, steps, 0.03, 1e-5)
+    fast = FastSteps(model, layer, 2, 1e-5, torch.float32)
+    moved, plain = fast.run(images, chosen, sizes), descended(model, layer, images, chosen, sizes, 1e-5)
     assert (moved != images).float().mean() > 0.5
     # A gradient next to 0 may have another sign.
     assert (moved != plain).float().mean() < 0.02
@@ -203,13 +231,14 @@ def moved_both_ways(layer, steps, **changes):
     ids=str,
 )
 def test_a_fast_step_is_a_plain_one(layer, changes):
-    moved_both_ways(layer, 1, **changes)
+    moved_both_ways(layer, [0.03], **changes)
 
 
 @pytest.mark.slow
 def test_fast_steps_leave_nothing_behind_and_know_no_neighbours():
-    fast, images, chosen, moved = moved_both_ways(1, 2)
-    assert torch.equal(moved.flip(0), fast.run(images.flip(0), chosen.flip(0), 2))
+    sizes = [0.03, 0.01]
+    fast, images, chosen, moved = moved_both_ways(1, sizes)
+    assert torch.equal(moved.flip(0), fast.run(images.flip(0), chosen.flip(0), sizes))
 
 
 @pytest.mark.skipif(DEVICE != "cuda", reason="there is no CUDA device here")
@@ -219,23 +248,24 @@ def test_replayed_steps_are_the_plain_ones(layer):
     index = model.layers.index(layer)
     images = torch.rand(70, 1, 28, 28, device=DEVICE)
     chosen = torch.arange(70, device=DEVICE) % 10
-    assert fast_steps(model, index, 70, 0.01, 1e-5) is not None
-    fast = FastSteps(model, index, 70, 0.01, 1e-5, torch.float32)  # in bfloat16 more signs differ than may here
-    moved = fast.run(images, chosen, 5)
+    assert fast_steps(model, index, 70, 1e-5) is not None
+    fast = FastSteps(model, index, 70, 1e-5, torch.float32)  # in bfloat16 more signs differ than may here
+    sizes = step_sizes("improved", 5, 0.01)
+    moved = fast.run(images, chosen, sizes)
     assert fast.recording.graph is not None
-    plain = descended(model, index, images, chosen, 1, 0.01, 1e-5)  # later steps start where rounding turned a sign
-    assert (fast.run(images, chosen, 1) != plain).float().mean() < 0.02
-    assert torch.equal(moved, fast.run(images, chosen, 5))
+    plain = descended(model, index, images, chosen, sizes[:1], 1e-5)  # later steps start where rounding turned a sign
+    assert (fast.run(images, chosen, sizes[:1]) != plain).float().mean() < 0.02
+    assert torch.equal(moved, fast.run(images, chosen, sizes))
     before, after = (activations_of(model, index, x, chosen) for x in (images, moved))
     assert (after > before).float().mean() > 0.9
 
 
 def test_elsewhere_plain_steps_are_used(monkeypatch):
     if DEVICE == "cpu":
-        assert fast_steps(small_network(), 1, 4, 0.01, 0.0) is None
-    assert fast_steps(matrix_network(), 1, 4, 0.01, 0.0) is None
+        assert fast_steps(small_network(), 1, 4, 0.0) is None
+    assert fast_steps(matrix_network(), 1, 4, 0.0) is None
     monkeypatch.setenv("GAMMACAPS_PLAIN", "1")
-    assert fast_steps(small_network(), 1, 4, 0.01, 0.0) is None
+    assert fast_steps(small_network(), 1, 4, 0.0) is None
 
 
 @pytest.mark.parametrize(
@@ -250,6 +280,7 @@ def test_elsewhere_plain_steps_are_used(monkeypatch):
         ("class", 0, {"steps": 0}, "at least 1 start, 1 step"),
         ("class", 0, {"starts": 0}, "at least 1 start, 1 step"),
         ("class", 0, {"batch": 0}, "a batch of 1"),
+        ("class", 0, {"search": "papers"}, "no search 'papers' .did you mean 'paper'.*improved, paper"),
         ("class", 0, {"step": 0.0}, "The step must be above 0"),
         ("class", 0, {"penalty": -1.0}, "The penalty must be 0 or more"),
         ("class", 0, {"penalty": float("nan")}, "The penalty must be 0 or more"),

@@ -15,15 +15,18 @@ from gammacaps.explain.difference import Difference, difference
 from gammacaps.explain.draw import draw, draw_pair, draw_routing
 from gammacaps.explain.examples import classes_served, features, strongest
 from gammacaps.explain.filters import first_filters
+from gammacaps.explain.looks import looks_at, tinted
 from gammacaps.explain.maps import activation_map, class_map, confusion_map, coupling_map
 from gammacaps.explain.none_of_the_above import none_of_the_above
 from gammacaps.explain.parsing import ParseTree, parse_tree, parse_trees, routing_trees
 from gammacaps.explain.reconstruct import reconstruct
+from gammacaps.explain.sheet import Sheet, sheet
 
 __all__ = [
     "Difference",
     "Generated",
     "ParseTree",
+    "Sheet",
     "activate",
     "activate_all",
     "activation_map",
@@ -37,11 +40,14 @@ __all__ = [
     "draw_routing",
     "features",
     "first_filters",
+    "looks_at",
     "none_of_the_above",
     "parse_tree",
     "parse_trees",
     "reconstruct",
     "routing_trees",
+    "sheet",
     "strongest",
+    "tinted",
     "without",
 ]

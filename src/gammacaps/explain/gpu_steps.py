@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -19,24 +20,27 @@ class FastSteps:
     Without a GPU, under Triton's interpreter, the same kernels run without a graph.
     """
 
-    def __init__(
-        self, model: GammaCapsNet, layer: int, batch: int, step: float, penalty: float, dtype: torch.dtype
-    ) -> None:
+    def __init__(self, model: GammaCapsNet, layer: int, batch: int, penalty: float, dtype: torch.dtype) -> None:
         from gammacaps.models.frozen import FrozenNetwork
 
         device = next(model.parameters()).device
-        self.network, self.layer, self.step, self.penalty = FrozenNetwork(model, batch, dtype), layer, step, penalty
+        self.network, self.layer = FrozenNetwork(model, batch, dtype), layer
         self.x = torch.zeros(batch, *model.image_shape, device=device)
         self.chosen = torch.zeros(batch, dtype=torch.int64, device=device)
+        # Read by the kernel at each replay: the step may change from one to the next.
+        self.step, self.penalty = torch.zeros(1, device=device), torch.full((1,), penalty, device=device)
         self.recording: Recording | None = None
 
-    def run(self, images: Float[Tensor, "B C H W"], chosen: Int[Tensor, "B"], steps: int) -> Float[Tensor, "B C H W"]:
-        """Images of a full batch after so many steps toward their chosen capsules."""
+    def run(
+        self, images: Float[Tensor, "B C H W"], chosen: Int[Tensor, "B"], sizes: Sequence[float]
+    ) -> Float[Tensor, "B C H W"]:
+        """Images of a full batch after steps of these sizes toward their chosen capsules."""
         if self.recording is None:
             self.recording = Recording(self.one, self.x.device)
         self.x.copy_(images)
         self.chosen.copy_(chosen)
-        for _ in range(steps):
+        for size in sizes:
+            self.step.fill_(size)
             self.recording.replay()
         return self.x.clone()
 
@@ -50,7 +54,7 @@ class FastSteps:
         return ()
 
 
-def fast_steps(model: nn.Module, layer: int, batch: int, step: float, penalty: float) -> FastSteps | None:
+def fast_steps(model: nn.Module, layer: int, batch: int, penalty: float) -> FastSteps | None:
     """The fast steps for this network, or None where they can't run; the reason is said once if it could be mended."""
     weight = next(model.parameters())
     if not (has_kernels(model) and weight.is_cuda and weight.dtype == torch.float32) or plain_wanted():
@@ -60,7 +64,7 @@ def fast_steps(model: nn.Module, layer: int, batch: int, step: float, penalty: f
         _say_once(reason)
         return None
     # Only the signs of gradients count: convolutions in bfloat16 will do, as they do for an attack.
-    return FastSteps(model, layer, batch, step, penalty, torch.bfloat16)
+    return FastSteps(model, layer, batch, penalty, torch.bfloat16)
 
 
 @functools.lru_cache

@@ -52,9 +52,13 @@ def grid_png(rows: Sequence[Row], *, side: int = SIDE, gap: int = GAP) -> bytes:
         raise InputError(f"A grid needs images, all of one shape, not {sorted(shapes)}: draw others apart.")
     height, width = shapes.pop()[:2]
     font = _font()
-    captions = [[_fitted(caption, width + gap - 2, font) for caption in row.captions] for row in rows]
+    captions = [
+        ["\n".join(_fitted(words, width + gap - 2, font) for words in caption.split("\n")) for caption in row.captions]
+        for row in rows
+    ]
     left = max((int(font.getlength(row.name)) + 2 * gap for row in rows if row.name), default=gap)
-    heights = [height + gap + (FONT + 5 if any(line) else 0) for line in captions]
+    lines = [max((caption.count("\n") + 1 for caption in line if caption), default=0) for line in captions]
+    heights = [height + gap + (count * (FONT + 4) + 1 if count else 0) for count in lines]
     size = (left + max(map(len, cells)) * (width + gap), gap + sum(heights))
     colour = any(cell.ndim == 3 for row in cells for cell in row)
     page = Image.new("RGB" if colour else "L", size, "white")
@@ -68,7 +72,8 @@ def grid_png(rows: Sequence[Row], *, side: int = SIDE, gap: int = GAP) -> bytes:
             page.paste(Image.fromarray(cell), (x, top))
         for column, caption in enumerate(line):
             middle = left + column * (width + gap) + width // 2
-            draw.text((middle, top + height + 3), caption, "black", font, anchor="mt")
+            for number, words in enumerate(caption.split("\n")):
+                draw.text((middle, top + height + 3 + number * (FONT + 4)), words, "black", font, anchor="mt")
         top += taken
     return _compact(page)
 

@@ -113,7 +113,7 @@ def _generate(
     first = torch.stack([test.images[test.labels == k][0] for k in range(len(test.class_names))])
     arrays["examples"] = _bytes(first)
     for name, layer in (("class", "class"), ("hidden", model.layers[1])):
-        inputs = activate_all(model, layer, starts=starts, steps=steps, best=min(5, starts))
+        inputs = activate_all(model, layer, starts=starts, steps=steps, search="paper")
         arrays[f"generated_{name}"] = _bytes(torch.stack([one.image for one in inputs]))
         figures["generated"][name] = [
             {"activation": round(one.activation, 4), "scores": _rounded(one.scores)} for one in inputs

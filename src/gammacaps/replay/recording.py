@@ -69,6 +69,8 @@ def _recorded(work: Work, pool: Any, warm_up: Callable[[], object]) -> tuple[tor
     except RuntimeError as error:
         _recover()
         raise CannotRecord(_first_line(error)) from error
+    # What matrix products work in stays with the stream else, and the next recording would take as much again.
+    torch._C._cuda_clearCublasWorkspaces()
     return graph, outputs
 
 

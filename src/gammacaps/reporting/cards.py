@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from html import escape
 
+import torch
+import torch.nn.functional as F
+
+from gammacaps.explain.pictures import image_png
 from gammacaps.reporting.content import Picture
+from gammacaps.reporting.markup import picture
 from gammacaps.reporting.study import Shown, Study
 
 FELL_SHORT = 0.5  # of the length that a test image gives a capsule: a generated input of less says nothing of it
@@ -24,6 +29,7 @@ class CapsuleCard:
     speaks: str = ""  # what it stands for: the name of the classes that it is active for
     classes: str = ""  # these classes one by one
     suffers: tuple[str, ...] = ()  # the classes that suffer most without it, with their accuracies before and after
+    real: Picture | None = None  # the test images that make it longest, and where in them it looks
     other: Picture | None = None  # the input that another network's capsule of this class was given
 
 
@@ -50,6 +56,16 @@ def caveat(study: Study, shown: Shown) -> str:
     if groups == 1:
         return ""
     return "no clear picture" if groups == len(shown.generated.best) else f"{groups} pictures in one, so blurred"
+
+
+def real_strip(shown: Shown, name: str) -> Picture:
+    """The test images that make a capsule longest side by side, small, orange where it looks."""
+    apart = torch.cat([F.pad(image, (0, 1), value=1.0) for image in shown.real], dim=2)[..., :-1]
+    return Picture(image_png(apart, side=max(apart.shape)), f"Test images that make {name} longest, and where it looks")
+
+
+def real(card: CapsuleCard) -> str:
+    return "" if card.real is None else picture(card.real, "pixels real")
 
 
 def length_bar(card: CapsuleCard) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gammacaps.names import SearchName
 from gammacaps.options import MOST_STEPS, check_amount, check_eps, check_seed, check_tau, check_whole
 
 
@@ -23,6 +24,8 @@ class ReportConfig:
     """Random starts of each generated input; without it the paper's 60 on a GPU, and 10 on a CPU."""
     steps: int | None = None
     """Steps of each generated input; without it the paper's 1000 on a GPU, and 200 on a CPU."""
+    search: SearchName = "improved"
+    """How inputs are searched: from faint noise with steps that become shorter, or as the paper does."""
     class_penalty: float = 1e-4
     """Price on the brightness of class capsules' inputs, which leaves what does not matter dark; the paper's is 0."""
     hidden_penalty: float = 1e-5

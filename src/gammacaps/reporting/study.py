@@ -16,6 +16,7 @@ from gammacaps.evaluation.evaluate import balanced
 from gammacaps.explain.activate import Generated, activate_all
 from gammacaps.explain.batches import activations_in_batches
 from gammacaps.explain.examples import Features, features
+from gammacaps.explain.looks import looks_at, tinted
 from gammacaps.models import CapsuleModel, Model, check_fit, load, shows_capsules
 from gammacaps.progress import say
 from gammacaps.reporting.config import ReportConfig
@@ -25,6 +26,7 @@ from gammacaps.runs.run import AUDIT, RESULTS, Run
 # Generated inputs that a CPU makes in a minute or two for a small network, and the paper's.
 ON_CPU, ON_GPU = (10, 200), (60, 1000)
 BATCH = 100
+REAL = 5  # test images shown beside a generated input
 Need = Literal["results", "audit", "capsules"]
 
 
@@ -36,6 +38,7 @@ class Shown:
     generated: Generated
     features: Features
     reached: float  # how long a test image makes it at most
+    real: Tensor  # 5 3 H W, the test images that make it longest, tinted where it looks; fewer where there are fewer
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +145,23 @@ def generate(study: Study, model: CapsuleModel, layer: str) -> tuple[list[Shown]
         f"Generating inputs that activate the {layer} capsules ({len(chosen)} of {total}, {starts} x {steps} steps) ..."
     )
     penalty = config.class_penalty if layer == "class" else config.hidden_penalty
-    options: dict[str, Any] = {"starts": starts, "steps": steps, "best": min(5, starts), "penalty": penalty}
+    options: dict[str, Any] = {"starts": starts, "steps": steps, "penalty": penalty, "search": config.search}
     generated = activate_all(model, layer, chosen, seed=config.seed, **options)
-    return [Shown(j, one, features(one), most[j]) for j, one in zip(chosen, generated, strict=True)], total
+    real = real_images(model, layer, images, activations[:, chosen], chosen)
+    return [
+        Shown(j, one, features(one), most[j], tints) for j, one, tints in zip(chosen, generated, real, strict=True)
+    ], total
+
+
+def real_images(
+    model: CapsuleModel, layer: str, images: Tensor, activations: Tensor, chosen: list[int]
+) -> tuple[Tensor, ...]:
+    """For each chosen capsule the images that make it longest, tinted where it looks."""
+    count = min(REAL, len(images))
+    places = activations.argsort(dim=0, descending=True, stable=True)[:count].T.flatten()  # capsules times count
+    strongest = images.cpu()[places]
+    capsules = [j for j in chosen for _ in range(count)]
+    return tinted(strongest, looks_at(model, strongest, layer, capsules, batch=BATCH)).split(count)
 
 
 def of_data(figures: dict[str, Any] | None, test: DataSet, path: Path) -> dict[str, Any] | None:

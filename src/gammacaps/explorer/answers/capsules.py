@@ -7,7 +7,9 @@ import torch
 from gammacaps.data.group_names import name_of_classes
 from gammacaps.explain.activate import activate
 from gammacaps.explain.examples import features, stand_out
+from gammacaps.explain.looks import looks_at, tinted
 from gammacaps.explain.pictures import plain
+from gammacaps.explain.search import SEARCHES
 from gammacaps.explain.without_each import sufferers
 from gammacaps.explorer import questions
 from gammacaps.explorer.answers.images import SEED, counted, data_url, judged
@@ -15,6 +17,7 @@ from gammacaps.explorer.jobs.job import Tick
 from gammacaps.explorer.networks import Network
 
 EXAMPLES = 8  # real images shown for a capsule
+SEARCH = "improved"
 # A price on brightness leaves dark what a class capsule does not look at, as in the report.
 CLASS_PENALTY = 1e-4
 
@@ -28,8 +31,8 @@ def activated(asked: questions.ActivateQuestion, network: Network, tick: Tick) -
         asked.capsule,
         starts=asked.starts,
         steps=asked.steps,
-        best=min(5, asked.starts),
         penalty=CLASS_PENALTY if top else None,
+        search=SEARCH,
         seed=SEED,
     )
     return {
@@ -44,6 +47,8 @@ def activated(asked: questions.ActivateQuestion, network: Network, tick: Tick) -
         "features": features(made).to_json(),
         "starts": asked.starts,
         "steps": asked.steps,
+        "search": SEARCH,
+        "words": SEARCHES[SEARCH].words,
     }
 
 
@@ -66,10 +71,14 @@ def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
     if network.missing:
         return answer
     lengths, labels = network.lengths[layer][:, index], network.labels.cpu()  # M
-    for place in lengths.argsort(descending=True, stable=True)[:EXAMPLES].tolist():
-        png, length = data_url(network.images[place]), round(lengths[place].item(), 4)
+    places = lengths.argsort(descending=True, stable=True)[:EXAMPLES].tolist()
+    images = network.images[places]  # 8 C H W
+    tints = tinted(images, looks_at(network.capsules, images, layer, [index] * len(places)))
+    for place, tint in zip(places, tints, strict=True):
+        pictures = {"png": data_url(network.images[place]), "looks": data_url(tint)}
         label = int(labels[place]) if network.labelled else None
-        answer["examples"].append({"sample": place, "png": png, "activation": length, "label": label})
+        found = {"sample": place, **pictures, "activation": round(lengths[place].item(), 4), "label": label}
+        answer["examples"].append(found)
     if not network.labelled:
         return answer
     classes = labels.unique().tolist()

@@ -97,7 +97,7 @@ export class CapsulePanel {
       make("div", {},
         make("img", { src: found.png, alt: `Input generated for this capsule; length ${two(found.activation)}` }),
         make("div", { class: "best" }, ...found.best.map(({ png, activation }) => make("img", { src: png, title: two(activation), alt: `One of those that it is the mean of; length ${two(activation)}` })))),
-      make("p", {}, "Noise, changed step by step until the capsule was as long as could be. The best of ", String(found.starts), " starts, the small images, reach ",
+      make("p", {}, `Here ${found.words}, until the capsule was as long as could be. The best of `, String(found.starts), " starts, the small images, reach ",
         make("strong", {}, two(found.best[0].activation)), ", their mean, the large one, ", make("strong", {}, two(found.activation)), ". ", this.short, found.empty > EMPTY * found.best[0].activation ? `A black image makes it ${two(found.empty)} long: it waits for nothing in particular. ` : "",
         `The classes that this input activates most: ${told.join(", ")}. ${found.features.meaning}`));
     this.showShort();
@@ -115,9 +115,10 @@ export class CapsulePanel {
       real.append(make("p", { class: "missing" }, this.network.facts.missing));
       return;
     }
-    real.append(make("ul", { class: "strongest" }, ...found.examples.map(({ sample, png, activation, label }) =>
+    real.append(make("ul", { class: "strongest" }, ...found.examples.map(({ sample, looks, activation, label }) =>
       make("li", {}, make("button", { type: "button", title: "Put this image to the network", onclick: () => this.hooks.pick(sample) },
-        make("img", { src: png, alt: "" }), ...(label === null ? [] : [names[label], make("br")]), two(activation))))));
+        make("img", { src: looks, alt: "" }), ...(label === null ? [] : [names[label], make("br")]), two(activation))))));
+    real.append(make("p", { class: "note" }, "Orange: where its length depends on the image most."));
     if (!found.serves) return;
     const rows = found.serves.classes.map((k, place) => ({ name: names[k], value: found.serves.means[place], top: found.serves.serves.includes(k) }));
     rows.sort((a, b) => b.value - a.value);

@@ -47,14 +47,16 @@ def climb(
 def descend_kernel(x, grad, step, penalty, count, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < count
-    g = tl.load(grad + at, mask=inside, other=0.0) + penalty
+    g = tl.load(grad + at, mask=inside, other=0.0) + tl.load(penalty)
     # As in `climb`, a gradient that is not a number moves nothing.
     sign = tl.where(g > 0, 1.0, 0.0) - tl.where(g < 0, 1.0, 0.0)
-    down = tl.load(x + at, mask=inside, other=0.0) - step * sign
+    down = tl.load(x + at, mask=inside, other=0.0) - tl.load(step) * sign
     tl.store(x + at, tl.minimum(tl.maximum(down, 0.0), 1.0), mask=inside)
 
 
-def descend(x: Float[Tensor, "B *n"], grad: Float[Tensor, "B *n"], step: float, penalty: float) -> None:
+def descend(
+    x: Float[Tensor, "B *n"], grad: Float[Tensor, "B *n"], step: Float[Tensor, "1"], penalty: Float[Tensor, "1"]
+) -> None:
     """A step against the sign of the gradient, to which each pixel's penalty adds, back into [0, 1], in place."""
     count = x.numel()
     descend_kernel[triton.cdiv(count, 1024),](x, grad.contiguous(), step, penalty, count, BLOCK=1024)

@@ -5,7 +5,8 @@ from html import escape
 from pathlib import Path
 
 from gammacaps.explain.pictures import image_png
-from gammacaps.reporting.cards import CapsuleCard, caveat, fell_short, length_bar, note, served
+from gammacaps.explain.search import SEARCHES
+from gammacaps.reporting.cards import CapsuleCard, caveat, fell_short, length_bar, note, real, real_strip, served
 from gammacaps.reporting.content import Picture
 from gammacaps.reporting.markup import paragraphs, picture
 from gammacaps.reporting.section import Section
@@ -14,16 +15,17 @@ from gammacaps.reporting.study import Shown, Study, generate
 
 @dataclass(frozen=True)
 class ClassCards:
-    """A card a class, and the name of the network that is shown beside."""
+    """A card a class, the name of the network that is shown beside, and how their pictures were searched."""
 
     cards: tuple[CapsuleCard, ...]
     other: str = ""
+    search: str = SEARCHES["improved"].words
 
 
 def collect(study: Study) -> ClassCards:
     beside = [] if study.beside is None else generate(study, study.beside, "class")[0]
     cards = tuple(class_card(study, shown, beside) for shown in study.capsules["class"])
-    return ClassCards(cards, other_name(study) if beside else "")
+    return ClassCards(cards, other_name(study) if beside else "", SEARCHES[study.config.search].words)
 
 
 def class_card(study: Study, shown: Shown, beside: list[Shown]) -> CapsuleCard:
@@ -41,6 +43,7 @@ def class_card(study: Study, shown: Shown, beside: list[Shown]) -> CapsuleCard:
         served(study, shown),
         Picture(image_png(study.examples[shown.index]), f"A training image of the class {name}"),
         note=f"taken for {study.test.class_names[best]}" if mistaken else caveat(study, shown),
+        real=real_strip(shown, f"the capsule of {name}"),
         other=other,
     )
 
@@ -52,12 +55,13 @@ def other_name(study: Study) -> str:
 
 def draw(shown: ClassCards) -> str:
     intro = paragraphs(
-        "Each left picture began as noise and was changed, step by step, until the capsule of that class became as "
-        "long as it would. Little else was asked of it: no training image, no rule of what a picture should look "
-        "like, only a small price on every bright pixel, so that what does not matter stays dark.",
+        f"For each left picture {shown.search}, until the capsule of that class became as long as it would. Little "
+        "else was asked of it: no training image, no rule of what a picture should look like, only a small price on "
+        "every bright pixel, so that what does not matter stays dark.",
         "Where it resembles the training image beside it, the capsule goes by what people would go by. Where it "
         "looks like noise, so does what the network goes by, unless the search fell short of what real images reach: "
         "then its card says so.",
+        "Below are the five test images that make the capsule longest, orange where its length depends on them most.",
     )
     if shown.other:
         intro += paragraphs(f"The third picture is what the network {shown.other} needs for the same class.")
@@ -73,7 +77,7 @@ def draw_card(card: CapsuleCard, other: str) -> str:
     )
     return (
         f'<li class="card"><h3>{escape(card.name)}</h3><div class="pair"><div>{picture(card.generated, "pixels")}'
-        f"<small>generated</small></div>{beside}</div>{length_bar(card)}{note(card)}</li>"
+        f"<small>generated</small></div>{beside}</div>{real(card)}{length_bar(card)}{note(card)}</li>"
     )
 
 

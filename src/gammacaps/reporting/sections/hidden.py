@@ -10,7 +10,7 @@ from gammacaps.auditing.kinds import GAMMA
 from gammacaps.explain.pictures import image_png
 from gammacaps.explain.without_each import accuracies_without_each, can_switch_off, sufferers
 from gammacaps.models import has_capsules
-from gammacaps.reporting.cards import CapsuleCard, caveat, length_bar, note, served
+from gammacaps.reporting.cards import CapsuleCard, caveat, length_bar, note, real, real_strip, served
 from gammacaps.reporting.content import Picture
 from gammacaps.reporting.markup import paragraphs, picture
 from gammacaps.reporting.section import Section
@@ -61,6 +61,7 @@ def gallery(study: Study, layer: str) -> Gallery:
             shown.generated.activation,
             served(study, shown),
             note=caveat(study, shown),
+            real=real_strip(shown, f"capsule {shown.index} of layer {layer}"),
             kind=kind_of(study.audit, layer, shown.index),
             speaks=speaks_for(study, layer, shown.index),
             classes=classes_of(study.audit, layer, shown.index),
@@ -120,7 +121,7 @@ def _row(audit: dict[str, Any] | None, layer: str, capsule: int) -> dict[str, An
 def draw(shown: Galleries) -> str:
     intro = paragraphs(
         "Between the image and the classes stand hidden capsules, which stand for parts that several classes may "
-        "share. Their pictures are made in the same way.",
+        "share. Their pictures are made in the same way, and the small ones are test images again.",
         "Below each are the classes that its picture activates most: the ones it serves."
         + (AUDITED if shown.audited else "")
         + (WITHOUT.format(images=shown.images) if shown.images else ""),
@@ -147,7 +148,7 @@ def draw_card(card: CapsuleCard) -> str:
     names = json.dumps([name for name, _ in card.serves])
     return (
         f'<li class="card" data-serves="{escape(names)}"><h4>{escape(card.name)}</h4>'
-        f"{picture(card.generated, 'pixels')}{length_bar(card)}{kind}{lost}{note(card)}{serves}</li>"
+        f"{picture(card.generated, 'pixels')}{real(card)}{length_bar(card)}{kind}{lost}{note(card)}{serves}</li>"
     )
 
 

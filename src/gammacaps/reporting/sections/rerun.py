@@ -76,7 +76,7 @@ def versions(study: Study) -> tuple[Fact, ...]:
             Fact(
                 "Generated inputs",
                 f"{starts} starts, {steps} steps",
-                f"seed {study.config.seed}; the paper's: 60 and 1,000",
+                f"search: {study.config.search}, seed {study.config.seed}; the paper's: 60 and 1,000",
             )
         )
         shown.append(

@@ -1,0 +1,70 @@
+"""How the input that a capsule looks for is searched: where to start, and how the steps of Algorithm 2 change."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Search:
+    """A way to search within equation 4."""
+
+    start: Callable[[np.random.Generator, int, Shape], np.ndarray]
+    first: float  # length of the first step, as a share of the step asked for; from there to the last it falls evenly
+    last: float
+    class_penalty: float  # unless told; hidden capsules have the paper's
+    words: str  # for whoever looks at the pictures
+
+
+def noise(generator: np.random.Generator, starts: int, shape: Shape) -> np.ndarray:
+    """Uniform, as in the paper."""
+    return generator.random((starts, *shape), dtype=np.float32)
+
+
+def faint_noise(generator: np.random.Generator, starts: int, shape: Shape) -> np.ndarray:
+    """Noise of a tenth of the contrast: by turns nearly black and around mid-grey.
+
+    Full noise is full of edges, which capsules take for something, and what they take it for is what the search ends
+    at. Some capsules are found from the dark alone, others from grey alone.
+    """
+    faint = np.float32(0.1) * noise(generator, starts, shape)
+    faint[1::2] += np.float32(0.45)
+    return faint
+
+
+SEARCHES: dict[str, Search] = {
+    "improved": Search(
+        faint_noise,
+        first=2.0,
+        last=0.1,
+        class_penalty=1e-4,
+        words="faint noise, in half of the starts dark and in half grey, was changed in steps that became shorter",
+    ),
+    "paper": Search(
+        noise,
+        first=1.0,
+        last=1.0,
+        class_penalty=0.0,
+        words="noise was changed in steps of one length, as in the paper",
+    ),
+}
+
+
+def start_images(
+    seed: int, layer: int, capsule: int, starts: int, shape: Shape, search: str = "paper"
+) -> Float[Tensor, "B C H W"]:
+    """Where a capsule's search starts, the same on every device and in whatever company."""
+    generator = np.random.default_rng((seed, layer, capsule))
+    return torch.from_numpy(SEARCHES[search].start(generator, starts, shape))
+
+
+def step_sizes(search: str, steps: int, step: float) -> list[float]:
+    """The length of each step."""
+    how = SEARCHES[search]
+    return [step * (how.first + (how.last - how.first) * k / max(1, steps - 1)) for k in range(steps)]
