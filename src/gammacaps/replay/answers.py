@@ -1,6 +1,7 @@
 """A module that answers like a classifier, with gradients of the images, by replaying recorded passes."""
 
 import contextlib
+import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -185,20 +186,26 @@ def _compared(model: nn.Module, images: Tensor, room: Room, buffers: list[tuple[
 
 
 @contextlib.contextmanager
-def _waits() -> Iterator[list[Any]]:
-    """The list holds something after the block if the host had to wait for the device in it, as no recording can."""
+def _waits() -> Iterator[list[str]]:
+    """The list holds something after the block if this thread had to wait for the device in it, as in no recording."""
+    said: list[str] = []
     if not torch.cuda.is_available():
-        yield []
+        yield said
         return
-    before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings(record=True) as said:
+    before, thread = torch.cuda.get_sync_debug_mode(), threading.get_ident()
+
+    def note(message: Warning | str, *_: Any, **__: Any) -> None:
+        if threading.get_ident() == thread and "called a synchronizing" in str(message):
+            said.append(str(message))
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = note
         torch.cuda.set_sync_debug_mode("warn")
         try:
             yield said
         finally:
             torch.cuda.set_sync_debug_mode(before)
-    said[:] = [one for one in said if "called a synchronizing" in str(one.message)]
 
 
 def _apart(ours: Tensor, right: Tensor) -> float:

@@ -1,7 +1,9 @@
 """Work on a GPU, recorded once as a CUDA graph and replayed without a word to the host."""
 
+import contextlib
+import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -64,7 +66,7 @@ def _recorded(work: Work, pool: Any, warm_up: Callable[[], object]) -> tuple[tor
     graph = torch.cuda.CUDAGraph()
     try:
         # Other threads load images and talk to other processes: only what this one does may disturb the recording.
-        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+        with _no_garbage_collection(), torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
             outputs = work()
     except RuntimeError as error:
         _recover()
@@ -72,6 +74,18 @@ def _recorded(work: Work, pool: Any, warm_up: Callable[[], object]) -> tuple[tor
     # What matrix products work in stays with the stream else, and the next recording would take as much again.
     torch._C._cuda_clearCublasWorkspaces()
     return graph, outputs
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """An old recording that is freed while another is made would break that off."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _first_line(error: BaseException) -> str:
