@@ -79,7 +79,7 @@ def train(
         machine = describe_machine(config.device, processes=together.count)
         with HeldFolder(folder, together) as held:
             held.make({**described, **launched, "machine": machine}, overwrite=overwrite)
-            return _learn(config, data, held_back, model, held, sets, as_json=as_json, until=until)
+            return _learn(config, data, model, held, sets, held_back, as_json=as_json, until=until)
 
 
 def resume(
@@ -130,7 +130,7 @@ def resume(
         with naming(folder / CONFIG):
             model = stored_model(run.config.model, here, data)
         sets = run.config.class_sets
-        return _learn(here, data, held_back, model, held, sets, as_json=as_json, until=until, described=described)
+        return _learn(here, data, model, held, sets, held_back, as_json=as_json, until=until, described=described)
 
 
 def _goes_on(folder: Path, config: TrainConfig) -> bool:
@@ -145,10 +145,10 @@ def _goes_on(folder: Path, config: TrainConfig) -> bool:
 def _learn(
     config: TrainConfig,
     data: DataSet | StoredSet,
-    held_back: DataSet | StoredSet | None,
     model: Model,
     held: HeldFolder,
     sets: ClassSets,
+    held_back: DataSet | StoredSet | None,
     *,
     as_json: bool,
     until: int | None,

@@ -43,16 +43,17 @@ class Validation(Watcher):
 
 @contextlib.contextmanager
 def measured_weights(learner: Learner) -> Iterator[None]:
-    """Inside the block the network has the weights to use, in their old place in memory; then its own again."""
+    """Inside the block the network has the weights to use; then its own again.
+
+    They lie where its own have lain, and its mode stays, so that what a GPU has recorded of it goes on to hold.
+    """
     model = learner.model
     before = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     model.load_state_dict(learner.weights())
-    model.eval()
     try:
         yield
     finally:
         model.load_state_dict(before)
-        model.train()
 
 
 def share_right(
