@@ -5,7 +5,18 @@ from typing import Literal, get_args
 
 from gammacaps.options import check_whole
 
-TaskName = Literal["forward", "attack", "training", "routing", "many", "matrix"]
+TaskName = Literal[
+    "forward",
+    "attack",
+    "training",
+    "routing",
+    "many",
+    "matrix",
+    "pgd",
+    "short-training",
+    "autoattack",
+    "audit",
+]
 
 
 @dataclass(frozen=True)
@@ -16,7 +27,8 @@ class BenchConfig:
     """Network: the paper's, or a small one for a CPU."""
     tasks: tuple[TaskName, ...] = get_args(TaskName)
     """Scores alone; scores and the image's gradient; a training step under PGD-40; the first routed layer alone;
-    routing to 1,000 capsules; matrix capsules."""
+    routing to 1,000 capsules; matrix capsules; a whole PGD-40 on each preset; a training step of deep under PGD-10;
+    AutoAttack and the audit of the shipped network mnist, on 1,000 images."""
     batches: tuple[int, ...] = ()
     """Images a pass; without it 32, 128 and 512 on a GPU, 8 on a CPU."""
     rounds: int = 15

@@ -1,11 +1,16 @@
 """What figures are held against: answers against exact ones, times against the least that they could be."""
 
+import functools
 import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
-from gammacaps.models.gamma_capsules import GammaCapsConfig
+from gammacaps.models import create
+from gammacaps.models.presets import PRESETS
+from gammacaps.nn import RoutedCapsules, layers_of
 
 # Relative errors in norm that float32 may leave, of the first output and of gradients.
 OUTPUT_LIMIT, GRADIENT_LIMIT = 1e-4, 1e-3
@@ -37,24 +42,28 @@ def objection(names: Sequence[str], errors: Sequence[float], plain: Sequence[flo
     return None
 
 
-def convolution_flop(config: GammaCapsConfig, batch: int) -> int:
-    """Operations of both convolutions in a pass with the image's gradient.
+@functools.cache
+def product_flop(network: str) -> int:
+    """Operations of the matrix products and convolutions in a pass of one image with the image's gradient.
 
-    Each output takes a multiplication and an addition for each tap of the kernel and each input channel, and the
-    gradient of the input takes as many again; weights are frozen, so theirs takes none.
+    Each multiplication and each addition is one; weights are frozen, so their gradient takes none.
     """
-    channels, *sides = config.image_shape
-    sides = [(side - config.kernel) // config.stride + 1 for side in sides]
-    first = math.prod(sides) * config.filters * config.kernel**2 * channels
-    sides = [(side - config.primary_kernel) // config.primary_stride + 1 for side in sides]
-    entries = config.primary_types * config.primary_size
-    second = math.prod(sides) * entries * config.primary_kernel**2 * config.filters
-    return 2 * 2 * (first + second) * batch
+    model = create(network).requires_grad_(False)
+    image = torch.rand(1, *model.image_shape, requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        model(image).sum().backward()
+    return int(counter.get_total_flops())
 
 
-def floor_ms(config: GammaCapsConfig, batch: int, device_name: str) -> float | None:
-    """The least time of a pass with the image's gradient: the paper's network on an H200; None for any other."""
-    if config != GammaCapsConfig() or "H200" not in device_name:
+@functools.cache
+def votes(network: str) -> int:
+    """Multiplications by which capsules vote, in all routed layers, for one image."""
+    return sum(layer.weight.numel() for layer in layers_of(create(network), RoutedCapsules))
+
+
+def floor_ms(network: str, batch: int, device_name: str) -> float | None:
+    """The least time of a pass with the image's gradient by its arithmetic, on an H200; None where it isn't known."""
+    if network not in PRESETS or network == "matrix" or "H200" not in device_name:
         return None
-    # Its matrix units reach 790 TFLOP/s in bfloat16; the arithmetic of routing takes 0.17 ms for 128 images.
-    return 1000 * convolution_flop(config, batch) / 790e12 + 0.17 * batch / 128
+    # The matrix units reach 790 TFLOP/s in bfloat16; routing of the paper's network takes 0.17 ms for 128 images.
+    return batch * (1000 * product_flop(network) / 790e12 + 0.17 / 128 * votes(network) / votes("paper"))

@@ -16,14 +16,21 @@ from gammacaps.bench.config import BenchConfig, TaskName
 from gammacaps.bench.table import append, check_columns, machine
 from gammacaps.bench.tasks import TITLES, BenchTask, task_of
 from gammacaps.bench.ways import Call
+from gammacaps.bench.whole import IMAGES, SHIPPED, WHOLE
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.files import check_can_write
 from gammacaps.models import GammaCapsNet, create
 from gammacaps.progress import say
 
-FIXED_BATCH: dict[TaskName, int] = {"training": 128, "many": 64, "matrix": 128}  # on a GPU
-ONLY_GPU: tuple[TaskName, ...] = ("training", "many")
+FIXED_BATCH: dict[TaskName, int] = {"training": 128, "many": 64, "matrix": 128, "pgd": 128, "short-training": 128}
+ONLY_GPU: tuple[TaskName, ...] = ("training", "many", "pgd", "short-training", "autoattack", "audit")
+# Tasks that are done for networks of their own, whatever the preset.
+NETWORKS: dict[TaskName, tuple[str, ...]] = {
+    "pgd": ("paper", "deep", "cnn", "residual", "matrix"),
+    "short-training": ("deep",),
+}
+LONG: tuple[TaskName, ...] = ("training", "short-training", "pgd")  # many passes each
 WARM_UP, QUICK, TRAINING = 3, 3, 5  # calls before any is timed; rounds at most
 # Routing's new weights are multiplied by this: many votes are then shortened, as they are in a trained network.
 WEIGHTS = 4
@@ -58,11 +65,14 @@ class Benchmark:
 
     def run(self) -> Iterator[list[dict[str, Any]]]:
         """The rows of one task after the other, once all have been through the gate."""
-        for ways in [self.passed(name, batch) for name, batch in self.chosen()]:
+        for ways in [self.passed(*task) for task in self.chosen()]:
             yield self.timed(ways)
+        for name in WHOLE:
+            if self.gpu and name in self.config.tasks:
+                yield self.whole(name)
 
-    def chosen(self) -> list[tuple[TaskName, int]]:
-        """Tasks and their batches, as far as they can run here."""
+    def chosen(self) -> list[tuple[TaskName, str, int]]:
+        """Tasks, their networks and batches, as far as they can run here."""
         names = [name for name in TITLES if name in self.config.tasks and (self.gpu or name not in ONLY_GPU)]
         if not names:
             raise InputError(f"There is nothing to measure: name tasks with --tasks ({', '.join(ONLY_GPU)}: on a GPU).")
@@ -71,7 +81,13 @@ class Benchmark:
             self.say(f"Skipped, since this is a CPU: {left_out}")
         batches = tuple(dict.fromkeys(self.config.batches)) or ((32, 128, 512) if self.gpu else (8,))
         fixed = FIXED_BATCH if self.gpu else {}
-        return [(name, batch) for name in names for batch in ((fixed[name],) if name in fixed else batches)]
+        return [
+            (name, network, batch)
+            for name in names
+            if name not in WHOLE
+            for network in NETWORKS.get(name, (self.config.preset,))
+            for batch in ((fixed[name],) if name in fixed else batches)
+        ]
 
     def say(self, line: str, failure: bool = False) -> None:
         self.failed |= failure
@@ -86,11 +102,11 @@ class Benchmark:
             self.say(f"{TITLES[name]} {way} {batch}: failed: {type(error).__name__}: {reason}", failure=True)
             return None
 
-    def passed(self, name: TaskName, batch: int) -> list[Timed]:
+    def passed(self, name: TaskName, network: str, batch: int) -> list[Timed]:
         """The gate: the ways whose answers are right."""
 
         def prepared() -> tuple[BenchTask, tuple[Tensor, ...]]:
-            task = task_of(name, self.config.preset, self.model, batch, self.gpu)
+            task = task_of(name, network, self.model, batch, self.gpu)
             return task, task.exact()
 
         if (answer := self.tried(name, "exact", batch, prepared)) is None:
@@ -110,13 +126,14 @@ class Benchmark:
             wrong = gate.objection(task.outputs, errors, plain if task.low and plain else None)
             errors_by_name = ", ".join(f"{name} {error:.1e}" for name, error in zip(task.outputs, errors, strict=True))
             verdict = wrong or f"right, errors {errors_by_name}"
-            self.say(f"{TITLES[name]} {way} {batch}: {verdict}", failure=wrong is not None)
+            where = f" {network}" if name in NETWORKS else ""
+            self.say(f"{TITLES[name]}{where} {way} {batch}: {verdict}", failure=wrong is not None)
             right += [timed] if wrong is None else []
         return right
 
     def timed(self, ways: list[Timed]) -> list[dict[str, Any]]:
         """A row for each way. They take turns, so that a machine that slows down slows all alike."""
-        training = any(timed.task.name == "training" for timed in ways)
+        training = any(timed.task.name in LONG for timed in ways)
         most = QUICK if self.config.quick else TRAINING if training else self.config.rounds
         for n in range(-1, min(self.config.rounds, most)):
             work = self.turn if n >= 0 else self.warm_up
@@ -125,9 +142,28 @@ class Benchmark:
         rival = next((timed.times for timed in ways if timed.way == "compiled"), None)
         return [self.row(timed, rival) for timed in ways]
 
+    def whole(self, name: str) -> list[dict[str, Any]]:
+        """The row of work that is done once, if it passes its gate."""
+        title: TaskName = cast(TaskName, name)
+        work = self.tried(title, "engine", IMAGES, lambda: WHOLE[name](self.device))
+        if work is None:
+            return []
+        wrong = self.tried(title, "engine", IMAGES, lambda: work.objection() or "")
+        if wrong is None:
+            return []
+        self.say(f"{TITLES[title]} engine {IMAGES}: {wrong or 'right'}", failure=bool(wrong))
+        timed = Timed(BenchTask(title, SHIPPED, IMAGES, {}, tuple, ()), "engine", tuple, None)
+        started = time.perf_counter()
+        if wrong or self.tried(title, "engine", IMAGES, lambda: work.run() or True) is None:
+            return []
+        torch.cuda.synchronize(self.device)
+        timed.times.append(1000 * (time.perf_counter() - started))
+        return [self.row(timed, None)]
+
     def row(self, timed: Timed, rival: list[float] | None) -> dict[str, Any]:
         task, (q1, median, q3) = timed.task, np.quantile(timed.times, [0.25, 0.5, 0.75]).tolist()
-        floor = gate.floor_ms(self.model.config, task.batch, self.machine["device_name"])
+        floor = gate.floor_ms(task.network, task.batch, self.machine["device_name"])
+        passes = {"attack": 1, "pgd": 40}.get(task.name)
         return {
             **self.machine,
             "network": task.network,
@@ -139,13 +175,13 @@ class Benchmark:
             "q3_ms": q3,
             "repeats": len(timed.times),
             "peak_mib": None if timed.peak is None else (timed.peak - task.not_counted) / 2**20,
-            "floor_share": None if floor is None or task.name != "attack" else floor / median,
+            "floor_share": None if floor is None or passes is None else passes * floor / median,
             # Of the ratios within each round, where the machine is the same.
             "ratio_to_compiled": None if rival is None else float(np.median(np.divide(timed.times, rival))),
         }
 
     def warm_up(self, timed: Timed) -> Timed:
-        training = timed.task.name == "training"
+        training = timed.task.name in LONG
         for _ in range(WARM_UP if self.gpu and not training else 1):
             timed.run()
         if timed.way != "engine" and not training:  # these two keep the memory that they took at first

@@ -135,7 +135,7 @@ def plainly(prepare: Callable[[], Call]) -> Call:
 
 
 def training_step(
-    config: TrainConfig, model: GammaCapsNet, images: Tensor, labels: Tensor, progress: float, *, plain: bool
+    config: TrainConfig, model: Model, images: Tensor, labels: Tensor, progress: float, *, plain: bool
 ) -> Call:
     """A step of training under attack, of a copy of the model: how the images were changed, and the loss."""
     model = copy.deepcopy(model).requires_grad_(True).train()

@@ -73,7 +73,7 @@ def _sheet(study: Study) -> Sheet:
             names = dict(enumerate(study.test.class_names))
         else:
             served = classes_served(study.model, *study.chosen, layer, class_names=study.test.class_names, batch=BATCH)
-            audited = {shown.index: ", ".join(speaks_for(study.audit, layer, shown.index)) for shown in capsules}
+            audited = {shown.index: speaks_for(study, layer, shown.index) for shown in capsules}
             names = {j: name or name_of(served, j) for j, name in audited.items()}
         layers[layer] = [(shown.index, names[shown.index], shown.generated) for shown in capsules]
     return Sheet(layers)

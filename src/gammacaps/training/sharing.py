@@ -75,7 +75,7 @@ class Sharing:
         After the last part the gradient is that of the whole batch, in every process.
         """
         if self.recorded is not None and len(self.parts) == 1 and self.processes.count == 1:
-            tensors = self.objective.given(*given)
+            tensors = self.recorded.objective.given(*given)
             try:
                 return self.recorded(**tensors), tensors["attacked"]
             except CannotRecord as error:

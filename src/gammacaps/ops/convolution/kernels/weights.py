@@ -45,5 +45,8 @@ def arrange(weight: Float[Tensor, "K C k k"], dtype: torch.dtype, out: Arranged 
 
 
 def precision(dtype: torch.dtype) -> str:
-    """Three products of the tensor cores make one float32 product; half precision needs no help."""
-    return "tf32x3" if dtype == torch.float32 else "tf32"
+    """How the tensor cores multiply float32: as torch's own convolutions do, which by default round to TF32.
+
+    Where that is switched off, three products make one of full precision. Half precision needs no help.
+    """
+    return "tf32x3" if dtype == torch.float32 and not torch.backends.cudnn.allow_tf32 else "tf32"
