@@ -25,18 +25,22 @@ from gammacaps.runs.audits import FORMAT
 
 # The largest radius where neither the user nor the run names one.
 EPS = 0.1
+CPU_BATCH, GPU_BATCH = 64, 512  # images a pass where nobody says
 
 
 def audit(model: Model, data: DataSet, config: AuditConfig, progress: OnProgress = lambda *_: None) -> dict[str, Any]:
     """Definitions 3.1 to 3.5 on a test set, as the plain values of audit.json."""
     network, layers = _check_model(model, config)
     device = pick_device(config.device)
+    if config.batch is None:
+        config = dataclasses.replace(config, batch=CPU_BATCH if device.type == "cpu" else GPU_BATCH)
     network = network.to(device).eval()
     images, labels = (t.to(device) for t in balanced(data, config.limit))
     check_fit(network, data, "audit it on data like its own")
     started = time.monotonic()
     eps = sorted(set(config.eps or (EPS / 2, EPS)))
     lengths, tree = look(network, images, config)
+    assert config.batch is not None
     attack = ClassAttack(network, images, labels, config.batch, config.seed)
     audited = [
         audit_layer(network, layer, images, labels, lengths[layer], eps, config, progress, attack) for layer in layers

@@ -35,7 +35,8 @@ def audit_layer(
     A change that was found within one radius is allowed in all larger ones, so gamma never rises with eps; nor does it
     with further tries of the attack, of which the furthest change counts.
     """
-    index, count = model.layers.index(layer), lengths.shape[1]
+    assert config.batch is not None
+    index, count, batch = model.layers.index(layer), lengths.shape[1], config.batch
     random = np.random.default_rng((config.seed, index))
     drawn = np.arange(count)
     if count > config.capsules:
@@ -69,8 +70,8 @@ def audit_layer(
             if one.loss == "log-odds":  # elsewhere it goes the length's way
                 flat = (lengths[m, i] > FLAT) & (not upward)
                 m, i, until = m[flat], i[flat], until[flat]
-            for first in range(0, len(m), config.batch):
-                part = slice(first, first + config.batch)
+            for first in range(0, len(m), batch):
+                part = slice(first, first + batch)
                 reached, spent = push(
                     model,
                     index,
@@ -87,7 +88,7 @@ def audit_layer(
                 before = extreme[m[part], i[part]]
                 extreme[m[part], i[part]] = before.maximum(reached) if upward else before.minimum(reached)
                 passes += spent
-                progress(title, min(first + config.batch, len(m)), len(m))
+                progress(title, min(first + batch, len(m)), len(m))
             attacked[t] += len(m)
             crossed[t] += int(((extreme[m, i] > until) == upward).sum())
         verdicts.append(judge(main, extremes[False], extremes[True]))

@@ -37,8 +37,8 @@ class AuditConfig:
     """Attack at most so many capsules of a layer, drawn at random; the primary layer has hundreds."""
     seed: int = 0
     """Seed of the attack's starts and of the capsules drawn."""
-    batch: int = 64
-    """Images a pass; larger ones suit a GPU."""
+    batch: int | None = None
+    """Images a pass; without it 64 on a CPU, 512 on a GPU."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 and so on."""
 
