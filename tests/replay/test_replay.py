@@ -14,10 +14,11 @@ import torch
 from torch import nn
 
 import gammacaps
-from gammacaps.attacks import fgsm, pgd, replayed
+from gammacaps.attacks import ascent, fgsm, pgd, replayed
 from gammacaps.replay import rooms
 from gammacaps.replay.answers import SIZES, RecordedPass, _Replay, size_for, why_other_answers
 from gammacaps.replay.model_state import fingerprint, why_not_recorded
+from gammacaps.replay.recording import CannotRecord
 from gammacaps.replay.rooms import KEPT, Room, room_for, room_of
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -209,6 +210,20 @@ def test_on_a_cpu_the_model_itself_answers():
     assert room_of(model, images) is None
     assert torch.equal(replayed(model)(images), model(images))
     assert replayed(replayed(model)).model is model
+
+
+def test_an_attack_whose_steps_can_t_be_recorded_goes_on_plainly(monkeypatch):
+    class Broken:
+        classes = 5
+
+        def run(self, *_):
+            raise CannotRecord("no memory")
+
+    model, (images, labels) = Small(), some()
+    plain = pgd(lambda x: model(x), images, labels, eps=0.1, steps=2, random_start=False)
+    monkeypatch.setattr(ascent, "fast_attack", lambda *_: Broken())
+    with pytest.warns(UserWarning, match="can't be recorded: no memory"):
+        assert torch.equal(pgd(model, images, labels, eps=0.1, steps=2, random_start=False), plain)
 
 
 @on_gpu

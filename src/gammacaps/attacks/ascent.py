@@ -11,6 +11,8 @@ from gammacaps.attacks.fast import FastAttack, fast_attack
 from gammacaps.attacks.losses import Against, AttackLoss, loss_of
 from gammacaps.data.checks import check_labels
 from gammacaps.replay import replayed
+from gammacaps.replay.recording import CannotRecord
+from gammacaps.replay.rooms import refuse
 
 
 class Slope:
@@ -64,7 +66,11 @@ def ascend(
     stands = torch.ones(len(points), dtype=torch.bool, device=points.device)
     fast = fast_attack(slope.model, points, slope.loss, norm, until_broken, slope.sign)
     if fast is not None:
-        return _replayed(fast, slope, ball, points, which, step, steps), stands
+        try:
+            return _replayed(fast, slope, ball, points, which, step, steps), stands
+        except CannotRecord as error:
+            assert isinstance(slope.model, nn.Module)
+            refuse(slope.model, f"it can't be recorded: {error}")
     ends = points.clone() if until_broken else points
     for _ in range(steps):
         gradient, broken = slope.uphill(points, which[stands] if until_broken else which)

@@ -9,8 +9,8 @@ from gammacaps.attacks.fast import climb
 from gammacaps.models import CapsuleModel
 from gammacaps.replay.answers import may_replay, size_for
 from gammacaps.replay.passes import autocast_dtype, new_pass
-from gammacaps.replay.recording import Recording
-from gammacaps.replay.rooms import Room, room_of
+from gammacaps.replay.recording import CannotRecord, Recording
+from gammacaps.replay.rooms import Room, refuse, room_of
 
 LOOK = 4  # steps between looks at which rows are left: a look makes the host wait
 
@@ -94,7 +94,11 @@ def pushed(
         steps = room.get(key, lambda batch=batch: CapsuleSteps(model, layer, batch, dtype, room))  # type: ignore[misc]
         part = sizes[first : first + LOOK]
         given = (points, ball, capsules[alive], direction[alive], until[alive], part)
-        points, reached, there, spent = steps.run(*given)
+        try:
+            points, reached, there, spent = steps.run(*given)
+        except CannotRecord as error:
+            refuse(model, f"it can't be recorded: {error}")
+            return None
         best[alive] = best[alive].maximum(reached)
         passes += spent
         if there.all():
