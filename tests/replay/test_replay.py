@@ -15,6 +15,7 @@ from torch import nn
 
 import gammacaps
 from gammacaps.attacks import ascent, fgsm, pgd, replayed
+from gammacaps.attacks.fast import FastAttack
 from gammacaps.replay import rooms
 from gammacaps.replay.answers import SIZES, RecordedPass, _Replay, size_for, why_other_answers
 from gammacaps.replay.model_state import fingerprint, why_not_recorded
@@ -213,15 +214,14 @@ def test_on_a_cpu_the_model_itself_answers():
 
 
 def test_an_attack_whose_steps_can_t_be_recorded_goes_on_plainly(monkeypatch):
-    class Broken:
-        classes = 5
-
-        def run(self, *_):
-            raise CannotRecord("no memory")
+    def broken(*_):
+        raise CannotRecord("no memory")
 
     model, (images, labels) = Small(), some()
     plain = pgd(lambda x: model(x), images, labels, eps=0.1, steps=2, random_start=False)
-    monkeypatch.setattr(ascent, "fast_attack", lambda *_: Broken())
+    fast = FastAttack(model, (64, 1, 8, 8), torch.float32, "margin", False)
+    monkeypatch.setattr(fast, "run", broken)
+    monkeypatch.setattr(ascent, "fast_attack", lambda *_: fast)
     with pytest.warns(UserWarning, match="can't be recorded: no memory"):
         assert torch.equal(pgd(model, images, labels, eps=0.1, steps=2, random_start=False), plain)
 
