@@ -140,7 +140,9 @@ def test_a_loss_that_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(tm
     from_fifth = (spread_margin(4) + spread_margin(5)) / 2  # the margin tells the step
     monkeypatch.setattr(
         "gammacaps.training.step.classification_loss",
-        lambda n, s, y, margin: classification_loss(n, s, y, margin) * (float("nan") if margin > from_fifth else 1),
+        lambda n, s, y, margin, *more: (
+            classification_loss(n, s, y, margin, *more) * (float("nan") if margin > from_fifth else 1)
+        ),
     )
     run = tmp_path / "run"
     with pytest.raises(InputError, match=f"NaN or infinite by step 6.*last good checkpoint is {run / CHECKPOINT}"):
