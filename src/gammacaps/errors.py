@@ -30,4 +30,9 @@ def check_choice(what: str, value: object, known: Iterable[str], *, also: str = 
         return
     near = difflib.get_close_matches(str(value).lower(), known, n=1)
     guess = f" (did you mean '{near[0]}'?)" if near else ""
-    raise InputError(f"There is no {what} {str(value)!r}{guess}: use one of {', '.join(known)}{also}.")
+    raise InputError(f"There is no {what} '{on_one_line(str(value))}'{guess}: use one of {', '.join(known)}{also}.")
+
+
+def on_one_line(text: str) -> str:
+    """The text with line breaks and other signs that can't be seen written out."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from former_small import CONVOLUTION
 
 import gammacaps
 from gammacaps.errors import InputError
@@ -31,7 +32,8 @@ def test_accuracies_are_those_of_the_network_with_that_capsule_off(routing):
 
 def test_a_capsule_that_alone_leads_to_a_class_is_missed_by_that_class():
     """Two hidden capsules, each the only one that votes for its class."""
-    shape = {"image_shape": (1, 4, 4), "filters": 2, "kernel": 4, "primary_kernel": 1, "primary_stride": 1}
+    shape = {**CONVOLUTION, "image_shape": (1, 4, 4), "filters": 2, "kernel": 4, "stride": 1}
+    shape |= {"primary_kernel": 1, "primary_stride": 1}
     capsules = {"primary_types": 1, "primary_size": 2, "hidden": (2,), "hidden_size": 2, "class_size": 2}
     model = gammacaps.create("small", **shape, **capsules, classes=2, routing="rba", iterations=1, decoder=())
     with torch.no_grad():

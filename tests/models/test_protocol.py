@@ -178,7 +178,7 @@ def test_our_networks_answer(preset, changes, capsules, routing, loss):
     assert has_capsules(model) is capsules
     assert shows_capsules(model) is capsules
     assert model.reconstructs is (preset == "paper")
-    assert has_kernels(model) is (preset == "paper")
+    assert has_kernels(model) is (routing in ("sda", "rba"))
     images = torch.rand(2, 1, 20, 24)
     scores = model(images)
     shares = model.probabilities(scores)

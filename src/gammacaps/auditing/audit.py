@@ -32,6 +32,7 @@ def audit(model: Model, data: DataSet, config: AuditConfig, progress: OnProgress
     """Definitions 3.1 to 3.5 on a test set, as the plain values of audit.json."""
     network, layers = _check_model(model, config)
     device = pick_device(config.device)
+    asked = config
     if config.batch is None:
         config = dataclasses.replace(config, batch=CPU_BATCH if device.type == "cpu" else GPU_BATCH)
     network = network.to(device).eval()
@@ -55,7 +56,7 @@ def audit(model: Model, data: DataSet, config: AuditConfig, progress: OnProgress
         "tree": tree,
         **together(audited, len(data.class_names)),
         "pattern": pattern(network, audited, lengths, attack, eps[-1], config),
-        "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(config).items()},
+        "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(asked).items()},
         "machine": describe_machine(config.device),
         "seconds": round(time.monotonic() - started, 1),
     }
