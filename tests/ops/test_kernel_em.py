@@ -1,6 +1,7 @@
 """The kernels of EM routing against the formula in float64: on a GPU, or in Triton's interpreter."""
 
 import functools
+import inspect
 import os
 
 import pytest
@@ -9,11 +10,15 @@ import torch
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+import triton
+import triton.language as tl
+
 import gammacaps
 from gammacaps.bench.gate import GRADIENT_LIMIT, OUTPUT_LIMIT
 from gammacaps.errors import InputError
 from gammacaps.nn import MatrixCapsules, layers_of
-from gammacaps.ops.em.kernels import launch
+from gammacaps.ops.em.kernels import launch, parents
+from gammacaps.ops.em.kernels.votes import divided, divisor
 from gammacaps.ops.em.route import vote_and_route
 from gammacaps.ops.em.windows import Windows
 
@@ -196,3 +201,46 @@ def test_threads_are_enough_for_all_parents_and_warps_grow_where_positions_are_f
     assert (windows.grid, windows.K, windows.count, windows.overlap) == ((6, 6), 72, 1568, (2, 2))
     whole = Windows.over(4, 5, 16, None, 1)
     assert (whole.grid, whole.K, whole.overlap) == ((1, 1), 320, (1, 1))
+
+
+def test_kernels_over_positions_are_compiled_once_for_layers_and_iterations_alike(monkeypatch):
+    variants = {}
+
+    def recorded(kernel, grid, *given, **more):
+        names = kernel.arg_names if hasattr(kernel, "arg_names") else list(inspect.signature(kernel.fn).parameters)
+        kinds = {n: None if a is None else getattr(a, "dtype", type(a)) for n, a in zip(names, given, strict=False)}
+        compiled_for = {n: more[n] for n in ("X", "Jp", "T", "G", "SHARED", "ITERATIONS", "num_warps") if n in more}
+        variants.setdefault(kernel, []).append((kinds, compiled_for))
+
+    monkeypatch.setattr(launch, "run", recorded)
+    for windows in (Windows.over(14, 14, 8, 3, 2), Windows.over(6, 6, 16, 3, 1)):  # of the preset `matrix`
+        launch.warm_up.__wrapped__(16, windows.K, windows, 3, None, 128, learns=True)
+    for kernel in (parents.fit_kernel, parents.slopes_kernel, parents.poses_kernel, parents.weight_kernel):
+        first, *others = variants[kernel]
+        assert others
+        assert all(other == first for other in others)
+
+
+def test_division_by_a_product_is_exact():
+    most = launch.MOST_PLACES
+    x = torch.tensor([0, 1, 2, 254, 255, 256, 9999, most // 2, most - 2, most - 1] * 3 + [7, 8], device=DEVICE)
+    for d in (1, 2, 3, 7, 16, 255, 10007, most - 1, most):
+        out = torch.empty(len(x), dtype=torch.int32, device=DEVICE)
+        divide_kernel[1,](x.int(), divisor(d), out)
+        assert torch.equal(out.long(), x // d), d
+
+
+@triton.jit
+def divide_kernel(x, by, out):
+    at = tl.arange(0, 32)
+    tl.store(out + at, divided(tl.load(x + at), by))
+
+
+def test_too_many_children_are_said():
+    windows = Windows.over(200, 200, 1, None, 1)
+    with pytest.raises(InputError, match="at most 32768 children in a window"):
+        vote_and_route(
+            torch.zeros(1, 40000, 16, device=DEVICE), torch.zeros(1, 40000, device=DEVICE),
+            torch.zeros(1, 1, 4, 4, device=DEVICE), torch.zeros(1, device=DEVICE), torch.zeros(1, device=DEVICE),
+            torch.arange(40000)[None], torch.ones(40000, dtype=torch.int64), None, 1, windows, "triton",
+        )  # fmt: skip

@@ -73,10 +73,12 @@ def why_no_em_kernels(weight: Tensor, windows: Windows | None) -> str | None:
         return f"they need a CUDA device, and the tensors are on {weight.device.type}"
     if windows is None:
         return "they need windows over a grid, and only an index was given"
-    from gammacaps.ops.em.kernels.launch import MOST_TYPES
+    from gammacaps.ops.em.kernels.launch import MOST_PLACES, MOST_TYPES
 
     if weight.shape[1] > MOST_TYPES:
         return f"they take at most {MOST_TYPES} types of parents, not {weight.shape[1]}"
+    if max(windows.K, windows.L) > MOST_PLACES:
+        return f"they take at most {MOST_PLACES} children in a window, and as many positions"
     return None
 
 
@@ -103,10 +105,15 @@ class EMRouting(torch.autograd.Function):
         from gammacaps.ops.em.kernels import launch
 
         weights = (t.contiguous() for t in (weight, beta_v, beta_a))
-        layer = launch.Layer(*weights, parents, places, windows, iterations)
+        shares = parents.reciprocal()
+        layer = launch.Layer(*weights, shares, places, windows, iterations)
+        if poses.is_cuda:  # Triton's interpreter compiles nothing
+            learns = ctx.needs_input_grad[2] if any(ctx.needs_input_grad) else None
+            (ROWS, J), kind = weight.shape[:2], None if places is None else places.dtype
+            launch.warm_up(J, ROWS, windows, iterations, kind, len(poses), learns)
         kept = launch.forward(poses.contiguous(), activations.contiguous(), layer)
         couplings = kept.couplings[-1] if iterations > 1 else kept.couplings.flatten()
-        ctx.save_for_backward(poses, activations, weight, beta_v, beta_a, fields, parents, places, *kept)
+        ctx.save_for_backward(poses, activations, weight, beta_v, beta_a, fields, parents, places, shares, *kept)
         ctx.iterations, ctx.windows = iterations, windows
         ctx.set_materialize_grads(False)
         if iterations == 1:
@@ -118,17 +125,17 @@ class EMRouting(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         from gammacaps.ops.em.kernels import launch
 
-        *inputs, fields, parents, places = ctx.saved_tensors[:8]
+        *inputs, fields, parents, places, shares = ctx.saved_tensors[:9]
         nothing = (None,) * 5
         if all(grad is None for grad in grads):
             return *nothing, *nothing
         if torch.is_grad_enabled() or transformed(*grads):  # the gradient is to be differentiated, or one of many
             return *differentiable_gradient(inputs, fields, parents, places, ctx.iterations, grads), *nothing
         poses, activations, *weights = (t.contiguous() for t in inputs)
-        layer = launch.Layer(*weights, parents, places, ctx.windows, ctx.iterations)
+        layer = launch.Layer(*weights, shares, places, ctx.windows, ctx.iterations)
         wanted = launch.Wanted(ctx.needs_input_grad[2], any(ctx.needs_input_grad[3:5]))
         at_poses, at_active, at_couplings = (None if grad is None else grad.contiguous() for grad in grads)
-        kept = launch.Kept(*ctx.saved_tensors[8:])
+        kept = launch.Kept(*ctx.saved_tensors[9:])
         found = launch.backward(poses, activations, layer, kept, at_poses, at_active, at_couplings, wanted)
         needed = zip(found, ctx.needs_input_grad[:5], strict=True)
         return *(gradient if need else None for gradient, need in needed), *nothing

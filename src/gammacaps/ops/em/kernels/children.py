@@ -33,7 +33,7 @@ def window(
     return (b * (LY * LX) + y * LX + x) * K + (down * COLUMNS + across) * TYPES + kind, there
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("B",))
 @no_type_check
 def share_kernel(
     logits, B, n: tl.constexpr, J: tl.constexpr, LY: tl.constexpr, LX: tl.constexpr, K: tl.constexpr,
@@ -65,16 +65,16 @@ def share_kernel(
             tl.store(logits + link * J + j, share, mask=inside & (j < J))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("B", "adds"))
 @no_type_check
 def share_gradient_kernel(
-    couplings, slopes, grad_couplings, activations, at_activations, B, ADD: tl.constexpr,
+    couplings, slopes, grad_couplings, activations, at_activations, B, adds,
     n: tl.constexpr, J: tl.constexpr, LY: tl.constexpr, LX: tl.constexpr, K: tl.constexpr,
     WIDTH: tl.constexpr, TYPES: tl.constexpr, WINDOW_ROWS: tl.constexpr, COLUMNS: tl.constexpr, STRIDE: tl.constexpr,
     UP: tl.constexpr, LEFT: tl.constexpr, N: tl.constexpr, Jp: tl.constexpr,
 ):  # fmt: skip
     """The gradients at weights, `slopes` (B L K J), become those at logits in place; a weight is coupling times
-    activation, whose gradient (B n) is written, or with ADD added to.
+    activation, whose gradient (B n) is written, or if it `adds` added to.
     """
     at, b, row, column, kind, there = child(tl.program_id(0), B, N, n, WIDTH, TYPES)
     j = tl.arange(0, Jp)[None, :]
@@ -102,12 +102,11 @@ def share_gradient_kernel(
             slope = shares[up * LEFT + left] * (tiles[up * LEFT + left] - usual)
             tl.store(slopes + link * J + j, slope, mask=inside & (j < J))
     total = tl.sum(at_a, axis=1, keep_dims=True)
-    if ADD:
-        total += tl.load(at_activations + at, mask=there, other=0.0)
+    total += tl.load(at_activations + at, mask=there & (b < B * adds), other=0.0)
     tl.store(at_activations + at, total, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("B",))
 @no_type_check
 def gather_kernel(
     by_window, first, at_poses, at_activations, B, ADD: tl.constexpr,

@@ -6,8 +6,12 @@ reach memory. Back, for each iteration: from parents to weights (`slopes_kernel`
 (`share_gradient_kernel`). Then all iterations together give each vote its gradient, which goes on to poses
 (`poses_kernel`, `gather_kernel`) and, where they learn, to the matrices (`weight_kernel`). Sums have a fixed order, no
 size depends on data, and nothing waits for the host, so that a CUDA graph can hold all of it.
+
+`warm_up` compiles what a layer needs, all at once.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +20,7 @@ from torch import Tensor
 
 from gammacaps.ops.em.formula import cost_factor, inverse_temperature
 from gammacaps.ops.em.kernels import children, parents
+from gammacaps.ops.em.kernels.votes import divisor
 from gammacaps.ops.em.windows import Windows
 
 # Warps of a program that goes over the children of a position: usually, and at most where positions are few. More warps
@@ -29,17 +34,21 @@ FEW = 1024
 WEIGHT = (4, 64)
 # Children of a program, and its warps.
 CHILDREN = (32, 4)
+# Kernels that are compiled at a time; a compiler takes a core and some 200 MB.
+COMPILERS = 16
 # With more, a program's warps could not hold all parents of a sample.
 MOST_TYPES = 128
+# Children of a window, and positions: with more, `divided` would not be exact.
+MOST_PLACES = 2**15
 
 
 class Layer(NamedTuple):
-    """What a layer routes by; the weight is (k J 4 4), `counts` (n) says how many parents a child has."""
+    """What a layer routes by; the weight is (k J 4 4)."""
 
     weight: Tensor
     beta_v: Tensor  # J
     beta_a: Tensor  # J
-    counts: Tensor  # n
+    shares: Tensor  # n: one over the number of parents that a child has
     places: Tensor | None  # n 16
     windows: Windows
     iterations: int
@@ -78,21 +87,24 @@ def tile_of(J: int, warps: int) -> tuple[dict[str, int], int]:
     return {"X": 32 * warps, "Jp": Jp, "T": T, "G": 32 * warps // (Jp * T)}, warps
 
 
-def numbers(layer: Layer) -> dict[str, int]:
-    """The sizes that all kernels over positions are compiled for."""
-    windows = layer.windows
+def sizes(layer: Layer) -> dict[str, int]:
+    """The sizes that all kernels over positions are given, and what divides by them."""
+    windows, J, ROWS = layer.windows, layer.weight.shape[1], len(layer.weight)
+    L, K, LX, TYPES, COLUMNS = windows.L, windows.K, windows.grid[1], windows.types, windows.columns
+    by = {"BY_L": L, "BY_ROWS": ROWS, "BY_LX": LX, "BY_TYPES": TYPES, "BY_COLUMNS": COLUMNS}
     return {
-        "L": windows.L,
-        "K": windows.K,
-        "J": layer.weight.shape[1],
-        "n": windows.count,
-        "ROWS": len(layer.weight),
-        "LX": windows.grid[1],
-        "WIDTH": windows.width,
-        "TYPES": windows.types,
-        "COLUMNS": windows.columns,
-        "STRIDE": windows.stride,
-    }
+        "L": L, "K": K, "J": J, "n": windows.count, "ROWS": ROWS, "LX": LX, "WIDTH": windows.width, "TYPES": TYPES,
+        "COLUMNS": COLUMNS, "STRIDE": windows.stride, "SHARED": ROWS < K,
+        **{name: divisor(d) for name, d in by.items()},
+    }  # fmt: skip
+
+
+def run(kernel: Any, grid: tuple[int, ...], *given: Any, **more: int) -> None:
+    """Runs a kernel; with tensors that are nowhere (`meta`) it is only compiled."""
+    if given[0].is_meta:
+        kernel.warmup(*given, grid=grid, **more)
+    else:
+        kernel[grid](*given, **more)
 
 
 def over_positions(kernel: Any, layer: Layer, B: int, how: tuple[int, int], *given: Any, **more: int) -> None:
@@ -102,16 +114,16 @@ def over_positions(kernel: Any, layer: Layer, B: int, how: tuple[int, int], *giv
     grid = (layer.windows.L, triton.cdiv(B, tile["T"]))
     while warps * grid[0] * grid[1] < FEW and 2 * warps <= most and 2 * tile["G"] <= layer.windows.K:
         tile, warps = tile_of(layer.weight.shape[1], 2 * warps)
-    kernel[grid](*given, B, **numbers(layer), **more, **tile, num_warps=warps)
+    run(kernel, grid, *given, B, **sizes(layer), **more, **tile, num_warps=warps)
 
 
 def over_children(kernel: Any, windows: Windows, B: int, *given: Any, **more: int) -> None:
     """Runs a kernel over all children of all samples."""
     (N, warps), (UP, LEFT), (LY, LX) = CHILDREN, windows.overlap, windows.grid
-    kernel[triton.cdiv(B * windows.count, N),](
-        *given, B, n=windows.count, LY=LY, LX=LX, K=windows.K, WIDTH=windows.width, TYPES=windows.types,
-        WINDOW_ROWS=windows.rows, COLUMNS=windows.columns, STRIDE=windows.stride, UP=UP, LEFT=LEFT, N=N, **more,
-        num_warps=warps,
+    run(
+        kernel, (triton.cdiv(B * windows.count, N),), *given, B, n=windows.count, LY=LY, LX=LX, K=windows.K,
+        WIDTH=windows.width, TYPES=windows.types, WINDOW_ROWS=windows.rows, COLUMNS=windows.columns,
+        STRIDE=windows.stride, UP=UP, LEFT=LEFT, N=N, **more, num_warps=warps,
     )  # fmt: skip
 
 
@@ -127,9 +139,9 @@ def forward(poses: Tensor, activations: Tensor, layer: Layer) -> Kept:
     for i in range(I):
         over_positions(
             parents.fit_kernel, layer, B, FIT, poses, activations, layer.weight, layer.places, layer.beta_v,
-            layer.beta_a, layer.counts, kept.couplings[i - 1] if i > 0 else None, kept.mean[i], kept.variance[i],
-            kept.total[i], kept.active[i], kept.couplings[i] if i < I - 1 else None, inverse_temperature(i),
-            cost_factor(K, J),
+            layer.beta_a, kept.couplings[i - 1] if i > 0 else layer.shares, kept.mean[i], kept.variance[i],
+            kept.total[i], kept.active[i], kept.couplings[i] if i < I - 1 else kept.active[i], int(i == 0),
+            K if i < I - 1 else 0, inverse_temperature(i), cost_factor(K, J),
         )  # fmt: skip
         if i < I - 1:
             over_children(children.share_kernel, windows, B, kept.couplings[i], J=J, Jp=triton.next_power_of_2(J))
@@ -154,33 +166,34 @@ def backward(
         return torch.empty(shape, dtype=torch.float32, device=poses.device)
 
     linear, square, at_logits = new(I, B, L, J, 16), new(I, B, L, J, 16), new(I - 1, B, L, K, J)
-    betas = new(2, I, B, L, J) if wanted.betas else None
+    betas = new(2, I, B, L, J)
     at_first, at_activations = new(B, L, K), torch.empty_like(activations)
     for i in reversed(range(I)):
         last = i == I - 1
         over_positions(
             parents.slopes_kernel, layer, B, SLOPES, poses, activations, layer.weight, layer.places, layer.beta_v,
-            layer.counts, kept.couplings[i - 1] if i > 0 else None, kept.mean[i], kept.variance[i], kept.total[i],
-            kept.active[i], grad_poses if last else None, grad_activations if last else None,
-            None if last else at_logits[i], at_logits[i - 1] if i > 0 else None,
-            at_first if i == 0 else None, linear[i], square[i], None if betas is None else betas[0, i],
-            None if betas is None else betas[1, i], inverse_temperature(i), cost_factor(K, J),
+            kept.couplings[i - 1] if i > 0 else layer.shares, kept.mean[i], kept.variance[i], kept.total[i],
+            kept.active[i], kept.mean[i] if grad_poses is None else grad_poses,
+            kept.active[i] if grad_activations is None else grad_activations, kept.total[i] if last else at_logits[i],
+            at_logits[i - 1] if i > 0 else at_first, at_first, linear[i], square[i], betas[0, i], betas[1, i],
+            int(i == 0), 0 if last else K, int(last and grad_poses is not None),
+            int(last and grad_activations is not None), inverse_temperature(i), cost_factor(K, J),
         )  # fmt: skip
         if i > 0:
             over_children(
                 children.share_gradient_kernel, windows, B, kept.couplings[i - 1], at_logits[i - 1],
                 grad_couplings if last else None, activations, at_activations,
-                ADD=not last, J=J, Jp=triton.next_power_of_2(J),
+                adds=int(not last), J=J, Jp=triton.next_power_of_2(J),
             )  # fmt: skip
     tensors = (
-        poses, activations, layer.weight, layer.places, layer.counts, kept.couplings, at_logits, kept.mean,
+        poses, activations, layer.weight, layer.places, layer.shares, kept.couplings, at_logits, kept.mean,
         kept.variance, linear, square,
     )  # fmt: skip
     by_window, at_poses = new(B, L, K, 16), torch.empty_like(poses)
     over_positions(parents.poses_kernel, layer, B, POSES, *tensors, by_window, ITERATIONS=I)
     over_children(children.gather_kernel, windows, B, by_window, at_first, at_poses, at_activations, ADD=I > 1)
     at_weight = weight_gradient(layer, B, tensors) if wanted.weight else None
-    at_beta_v, at_beta_a = (None, None) if betas is None else betas.sum((1, 2, 3)).unbind()
+    at_beta_v, at_beta_a = betas.sum((1, 2, 3)).unbind() if wanted.betas else (None, None)
     return Gradients(at_poses, at_activations, at_weight, at_beta_v, at_beta_a)
 
 
@@ -191,8 +204,33 @@ def weight_gradient(layer: Layer, B: int, tensors: tuple[Tensor | None, ...]) ->
     chunk = tile["T"] * triton.cdiv(triton.cdiv(pairs, most), tile["T"])
     chunks = triton.cdiv(pairs, chunk)
     parts = torch.empty(chunks, K, J, 16, dtype=torch.float32, device=layer.weight.device)
-    parents.weight_kernel[triton.cdiv(K, tile["G"]), chunks](
-        *tensors, parts, B, chunk, **numbers(layer), ITERATIONS=layer.iterations, **tile, num_warps=warps
-    )
+    grid = (triton.cdiv(K, tile["G"]), chunks)
+    run(
+        parents.weight_kernel, grid, *tensors, parts, B, chunk, **sizes(layer), ITERATIONS=layer.iterations, **tile,
+        num_warps=warps,
+    )  # fmt: skip
     # Shared matrices stand at many places, the type running fastest.
     return parts.view(-1, *layer.weight.shape).sum(0)
+
+
+@cache
+def warm_up(
+    J: int, ROWS: int, windows: Windows, iterations: int, places: torch.dtype | None, B: int, learns: bool | None
+) -> None:
+    """Compiles the kernels for B samples in threads, where one after the other they would take much longer.
+
+    `learns` says if matrices have a gradient; None, that nothing has. A layer's kernels are those of the next one too,
+    as far as they have the same tiles.
+    """
+
+    def of(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    n, L = windows.count, windows.L
+    at = None if places is None else of(n, 16, dtype=places)
+    layer = Layer(of(ROWS, J, 4, 4), of(J), of(J), of(n), at, windows, iterations)
+    given = of(B, n, 16), of(B, n), layer
+    with ThreadPoolExecutor(COMPILERS) as threads, triton.AsyncCompileMode(threads):
+        kept = forward(*given)
+        if learns is not None:
+            backward(*given, kept, of(B, L, J, 16), of(B, L, J), None, Wanted(learns, betas=False))

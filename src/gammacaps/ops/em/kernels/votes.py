@@ -37,6 +37,19 @@ def load_rows(at):
 
 @triton.jit
 @no_type_check
+def load_rows_if(wanted, at):
+    """`load_rows` where `wanted` [X], zeros elsewhere."""
+    at, wanted = at[:, None] + tl.arange(0, 4)[None, :], wanted[:, None]
+    return (
+        tl.load(at, mask=wanted, other=0.0),
+        tl.load(at + 4, mask=wanted, other=0.0),
+        tl.load(at + 8, mask=wanted, other=0.0),
+        tl.load(at + 12, mask=wanted, other=0.0),
+    )
+
+
+@triton.jit
+@no_type_check
 def store_rows(at, rows, mask):
     """`load_rows`, the other way."""
     at = at[:, None] + tl.arange(0, 4)[None, :]
@@ -63,34 +76,65 @@ def numbers(row):
 
 @triton.jit
 @no_type_check
-def row_times(row, W):
-    """A row times matrices W."""
+def row_from(start, row, W):
+    """A row times matrices W, added to a start: four instructions an entry, as many as without one."""
     n = numbers(row)
-    return n[0][:, None] * W[0] + n[1][:, None] * W[1] + n[2][:, None] * W[2] + n[3][:, None] * W[3]
+    return start + n[0][:, None] * W[0] + n[1][:, None] * W[1] + n[2][:, None] * W[2] + n[3][:, None] * W[3]
+
+
+@triton.jit
+@no_type_check
+def offsets_of(poses, W, places, k, u_0, u_1, u_2, u_3):
+    """The rows of the votes, poses @ W, added to those of u, which is a mean times -1: subtracting it would cost more.
+
+    `places` are what coordinate addition adds to children k.
+    """
+    if places is not None:
+        at = load_rows(places + k * 16)
+        u_0, u_1 = u_0 + at[0].to(tl.float32), u_1 + at[1].to(tl.float32)
+        u_2, u_3 = u_2 + at[2].to(tl.float32), u_3 + at[3].to(tl.float32)
+    return (
+        row_from(u_0, poses[0], W),
+        row_from(u_1, poses[1], W),
+        row_from(u_2, poses[2], W),
+        row_from(u_3, poses[3], W),
+    )
 
 
 @triton.jit
 @no_type_check
 def votes_of(poses, W, places, k):
-    """The rows of the votes: poses @ W, and what coordinate addition adds to children k if there are `places`."""
-    v = row_times(poses[0], W), row_times(poses[1], W), row_times(poses[2], W), row_times(poses[3], W)
-    if places is not None:
-        more = load_rows(places + k * 16)
-        v = (
-            v[0] + more[0].to(tl.float32),
-            v[1] + more[1].to(tl.float32),
-            v[2] + more[2].to(tl.float32),
-            v[3] + more[3].to(tl.float32),
-        )
-    return v
+    """The rows of the votes."""
+    u_0, u_1, u_2, u_3 = zero_rows(W[0].shape[0])
+    return offsets_of(poses, W, places, k, u_0, u_1, u_2, u_3)
+
+
+def divisor(d: int) -> int:
+    """What `divided` needs to divide by d."""
+    return (2**31 - 1) // d
 
 
 @triton.jit
 @no_type_check
-def child_at(k, row, column, WIDTH: tl.constexpr, TYPES: tl.constexpr, COLUMNS: tl.constexpr):
+def divided(x, by):
+    """x // d for `by` = divisor(d), as long as (x + 1) d <= 2^31: one instruction more than a product."""
+    return tl.umulhi(2 * (x + 1), by)
+
+
+@triton.jit
+@no_type_check
+def child_at(k, row, column, WIDTH, TYPES, BY_TYPES, COLUMNS, BY_COLUMNS):
     """The child that stands at place k of the window whose first place is (row, column)."""
-    place = k // TYPES
-    return ((row + place // COLUMNS) * WIDTH + column + place % COLUMNS) * TYPES + k % TYPES
+    place = divided(k, BY_TYPES)
+    down = divided(place, BY_COLUMNS)
+    return ((row + down) * WIDTH + column + place - down * COLUMNS) * TYPES + k - place * TYPES
+
+
+@triton.jit
+@no_type_check
+def matrix_at(k, ROWS, BY_ROWS, SHARED: tl.constexpr):
+    """Which of the matrices is that of place k; shared ones stand at many places, the type running fastest."""
+    return k - divided(k, BY_ROWS) * ROWS if SHARED else k
 
 
 @triton.jit
@@ -116,8 +160,8 @@ def over_parents(x, Jp: tl.constexpr):
 @triton.jit
 @no_type_check
 def over_entries(rows):
-    """The sum over all 16 entries, [X]."""
-    return tl.sum(rows[0] + rows[1] + (rows[2] + rows[3]), axis=1)
+    """The sum over all 16 entries, [X]; one row after the other, so that a product and its sum are one instruction."""
+    return tl.sum(rows[0] + rows[1] + rows[2] + rows[3], axis=1)
 
 
 @triton.jit
