@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+from former_small import CONVOLUTION
 from torch import nn
 
 import gammacaps
@@ -32,7 +33,7 @@ EPS = 0.1
 def trained():
     """A gamma-capsule network trained under single-step attack for a few seconds."""
     torch.manual_seed(0)
-    model = gammacaps.create("small", filters=12, primary_types=3, hidden=(8,), decoder=())
+    model = gammacaps.create("small", **CONVOLUTION, filters=12, primary_types=3, hidden=(8,), decoder=())
     images, labels = gammacaps.load_data("fashion-mini", "train")
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for step in range(90):
@@ -143,7 +144,7 @@ def test_gradients_that_lead_nowhere_are_caught_by_the_bound(trained):
 def test_scale_over_the_batch_is_caught(trained, test_images):
     images, _ = test_images
     over_batch = gammacaps.create(
-        "small", filters=12, primary_types=3, hidden=(8,), decoder=(), scale_over="batch"
+        "small", **CONVOLUTION, filters=12, primary_types=3, hidden=(8,), decoder=(), scale_over="batch"
     ).eval()
     over_batch.load_state_dict(trained.state_dict())
     assert neighbours(trained, images).verdict == "pass"

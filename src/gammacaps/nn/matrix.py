@@ -75,7 +75,7 @@ class MatrixCapsules(nn.Module):
         self.vote_and_route = vote_and_route  # replaced by its compiled self where that is wanted
         self.types, self.iterations = types, iterations
         self.windows = Windows.over(height, width, lower_types, kernel, stride)
-        self.grid, self.shared, count = self.windows.grid, kernel is None, self.windows.count
+        self.grid, self.shared, count = self.windows.grid, kernel is None, self.windows.children
         if torch.get_default_device().type == "meta":  # only shapes are asked for, and torch works slowly for them
             fields = torch.empty(self.windows.L, self.windows.K, dtype=torch.int64)
             parents, at = torch.empty(count, dtype=torch.int64), torch.empty(count, 16, dtype=torch.float64)

@@ -104,8 +104,8 @@ class EMRouting(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         from gammacaps.ops.em.kernels import launch
 
-        weights = (t.contiguous() for t in (weight, beta_v, beta_a))
         shares = parents.reciprocal()
+        weights = weight.contiguous(), beta_v.contiguous(), beta_a.contiguous()
         layer = launch.Layer(*weights, shares, places, windows, iterations)
         if poses.is_cuda:  # Triton's interpreter compiles nothing
             learns = ctx.needs_input_grad[2] if any(ctx.needs_input_grad) else None
@@ -131,8 +131,8 @@ class EMRouting(torch.autograd.Function):
             return *nothing, *nothing
         if torch.is_grad_enabled() or transformed(*grads):  # the gradient is to be differentiated, or one of many
             return *differentiable_gradient(inputs, fields, parents, places, ctx.iterations, grads), *nothing
-        poses, activations, *weights = (t.contiguous() for t in inputs)
-        layer = launch.Layer(*weights, shares, places, ctx.windows, ctx.iterations)
+        poses, activations, weight, beta_v, beta_a = (t.contiguous() for t in inputs)
+        layer = launch.Layer(weight, beta_v, beta_a, shares, places, ctx.windows, ctx.iterations)
         wanted = launch.Wanted(ctx.needs_input_grad[2], any(ctx.needs_input_grad[3:5]))
         at_poses, at_active, at_couplings = (None if grad is None else grad.contiguous() for grad in grads)
         kept = launch.Kept(*ctx.saved_tensors[9:])

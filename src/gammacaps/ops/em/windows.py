@@ -21,7 +21,7 @@ class Windows(NamedTuple):
         return cls(height, width, types, kernel, kernel, stride)
 
     @property
-    def count(self) -> int:
+    def children(self) -> int:
         """n: the children in all."""
         return self.height * self.width * self.types
 

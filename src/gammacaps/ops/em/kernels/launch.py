@@ -93,7 +93,7 @@ def sizes(layer: Layer) -> dict[str, int]:
     L, K, LX, TYPES, COLUMNS = windows.L, windows.K, windows.grid[1], windows.types, windows.columns
     by = {"BY_L": L, "BY_ROWS": ROWS, "BY_LX": LX, "BY_TYPES": TYPES, "BY_COLUMNS": COLUMNS}
     return {
-        "L": L, "K": K, "J": J, "n": windows.count, "ROWS": ROWS, "LX": LX, "WIDTH": windows.width, "TYPES": TYPES,
+        "L": L, "K": K, "J": J, "n": windows.children, "ROWS": ROWS, "LX": LX, "WIDTH": windows.width, "TYPES": TYPES,
         "COLUMNS": COLUMNS, "STRIDE": windows.stride, "SHARED": ROWS < K,
         **{name: divisor(d) for name, d in by.items()},
     }  # fmt: skip
@@ -121,7 +121,7 @@ def over_children(kernel: Any, windows: Windows, B: int, *given: Any, **more: in
     """Runs a kernel over all children of all samples."""
     (N, warps), (UP, LEFT), (LY, LX) = CHILDREN, windows.overlap, windows.grid
     run(
-        kernel, (triton.cdiv(B * windows.count, N),), *given, B, n=windows.count, LY=LY, LX=LX, K=windows.K,
+        kernel, (triton.cdiv(B * windows.children, N),), *given, B, n=windows.children, LY=LY, LX=LX, K=windows.K,
         WIDTH=windows.width, TYPES=windows.types, WINDOW_ROWS=windows.rows, COLUMNS=windows.columns,
         STRIDE=windows.stride, UP=UP, LEFT=LEFT, N=N, **more, num_warps=warps,
     )  # fmt: skip
@@ -226,7 +226,7 @@ def warm_up(
     def of(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.empty(shape, dtype=dtype, device="meta")
 
-    n, L = windows.count, windows.L
+    n, L = windows.children, windows.L
     at = None if places is None else of(n, 16, dtype=places)
     layer = Layer(of(ROWS, J, 4, 4), of(J), of(J), of(n), at, windows, iterations)
     given = of(B, n, 16), of(B, n), layer
