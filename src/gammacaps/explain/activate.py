@@ -21,6 +21,7 @@ AT_ONCE = 240
 # The paper's lambda for hidden capsules.
 PENALTY = 1e-5
 BEST = 5  # starts that are averaged, unless told
+STILL_ACTIVE = 0.9  # of the best start's length: by a mean that reaches less, the capsule does not mean the same
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Generated:
     activations: Tensor  # best, of the capsule by each of them
     spread: float  # their standard deviation, mean over the pixels
     seed: int
+    averaged: int = BEST  # so many of the best, the first of them, have this mean
 
     def _repr_png_(self) -> bytes:
         return image_png(self.image)
@@ -132,7 +134,9 @@ def activate_all(
                 x = descended(network, index, x, c, sizes, penalty) if fast is None else fast.run(x, c, sizes)
                 moved.append(x[: len(part)])
             for capsule, generated in zip(group, torch.cat(moved).split(starts), strict=True):
-                results.append(average_best(network, index, capsule, generated, penalty, best, seed))
+                results.append(
+                    average_best(network, index, capsule, generated, penalty, best, seed, apart=SEARCHES[search].apart)
+                )
     return results
 
 
@@ -176,19 +180,32 @@ def average_best(
     penalty: float,
     best: int,
     seed: int,
+    *,
+    apart: bool,
 ) -> Generated:
-    """The mean of the images with the smallest loss (Algorithm 2, lines 14 and 15)."""
+    """The mean of the images with the smallest loss (Algorithm 2, lines 14 and 15).
+
+    With `apart` no image is taken into the mean by which the capsule is not active any more: the best starts may have
+    found different things, whose mean is none of them.
+    """
     chosen = torch.full((len(images),), capsule, device=images.device)
     parts = zip(images.split(AT_ONCE), chosen.split(AT_ONCE), strict=True)
     reached = torch.cat([activations_of(model, layer, *part) for part in parts])  # B
     loss = (reached - 1).square() + penalty * images.flatten(1).sum(1)  # B
     order = loss.argsort(stable=True)[:best]
     kept = images[order]
-    image = kept.mean(0)
+    averaged = len(kept)
+    if apart:
+        means = kept.cumsum(0) / torch.arange(1, len(kept) + 1, device=kept.device).view(-1, 1, 1, 1)
+        lengths = activations_of(
+            model, layer, means, chosen[: len(kept)]
+        ).nan_to_num()  # by the first, the first two ...
+        averaged = int((lengths >= STILL_ACTIVE * lengths[0]).nonzero().max()) + 1
+    image = kept[:averaged].mean(0)
     parse = model.parse(image.unsqueeze(0).to(next(model.parameters()).dtype), couplings=False)
     activation = parse.activations[layer][0, capsule].item()
     spread = kept.std(0, correction=0).mean().item()
-    return Generated(image, activation, parse.scores[0], kept, reached[order], spread, seed)
+    return Generated(image, activation, parse.scores[0], kept, reached[order], spread, seed, averaged)
 
 
 def check_capsules(model: nn.Module, layer: str | int) -> tuple[CapsuleModel, int, int]:

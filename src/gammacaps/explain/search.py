@@ -19,6 +19,7 @@ class Search:
     first: float  # length of the first step, as a share of the step asked for; from there to the last it falls evenly
     last: float
     class_penalty: float  # unless told; hidden capsules have the paper's
+    apart: bool  # whether what the best starts found is averaged only as far as it is the same
     words: str  # for whoever looks at the pictures
 
 
@@ -44,6 +45,7 @@ SEARCHES: dict[str, Search] = {
         first=2.0,
         last=0.1,
         class_penalty=1e-4,
+        apart=True,
         words="faint noise, in half of the starts dark and in half grey, was changed in steps that became shorter",
     ),
     "paper": Search(
@@ -51,6 +53,7 @@ SEARCHES: dict[str, Search] = {
         first=1.0,
         last=1.0,
         class_penalty=0.0,
+        apart=False,
         words="noise was changed in steps of one length, as in the paper",
     ),
 }

@@ -55,6 +55,8 @@ def caveat(study: Study, shown: Shown) -> str:
     groups = len(shown.features.groups)
     if groups == 1:
         return ""
+    if shown.generated.averaged < len(shown.generated.best):
+        return f"one of {groups} pictures that were found"
     return "no clear picture" if groups == len(shown.generated.best) else f"{groups} pictures in one, so blurred"
 
 
