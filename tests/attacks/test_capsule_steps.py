@@ -6,7 +6,7 @@ import torch
 import gammacaps
 from gammacaps.attacks import capsule_steps
 from gammacaps.attacks.capsules import push
-from gammacaps.replay.rooms import Room
+from gammacaps.replay.kept_recordings import Room
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 

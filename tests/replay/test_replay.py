@@ -16,11 +16,13 @@ from torch import nn
 import gammacaps
 from gammacaps.attacks import ascent, fgsm, pgd, replayed
 from gammacaps.attacks.fast import FastAttack
-from gammacaps.replay import rooms
-from gammacaps.replay.answers import SIZES, RecordedPass, _Replay, size_for, why_other_answers
+from gammacaps.replay import kept_recordings
+from gammacaps.replay.answers import _Replay
+from gammacaps.replay.kept_recordings import KEPT, Room, room_for, room_of
 from gammacaps.replay.model_state import fingerprint, why_not_recorded
+from gammacaps.replay.recorded_pass import SIZES, RecordedPass, size_for
 from gammacaps.replay.recording import CannotRecord
-from gammacaps.replay.rooms import KEPT, Room, room_for, room_of
+from gammacaps.replay.trial import why_other_answers
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 on_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="there is no CUDA device here")
@@ -28,7 +30,7 @@ on_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="there is no CUDA devi
 
 @pytest.fixture(autouse=True)
 def _afresh(monkeypatch):
-    monkeypatch.setattr(rooms, "_said", set())
+    monkeypatch.setattr(kept_recordings, "_said", set())
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     torch.manual_seed(0)
 

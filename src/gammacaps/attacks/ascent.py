@@ -11,8 +11,8 @@ from gammacaps.attacks.fast import FastAttack, fast_attack
 from gammacaps.attacks.losses import Against, AttackLoss, loss_of
 from gammacaps.data.checks import check_labels
 from gammacaps.replay import replayed
+from gammacaps.replay.kept_recordings import refuse
 from gammacaps.replay.recording import CannotRecord
-from gammacaps.replay.rooms import refuse
 
 
 class Slope:

@@ -7,10 +7,11 @@ from torch import Tensor
 from gammacaps.attacks.balls import LinfBall
 from gammacaps.attacks.fast import climb
 from gammacaps.models import CapsuleModel
-from gammacaps.replay.answers import may_replay, size_for
+from gammacaps.replay.kept_recordings import Room, refuse, room_of
 from gammacaps.replay.passes import autocast_dtype, new_pass
+from gammacaps.replay.recorded_pass import size_for
 from gammacaps.replay.recording import CannotRecord, Recording
-from gammacaps.replay.rooms import Room, refuse, room_of
+from gammacaps.replay.trial import may_replay
 
 LOOK = 4  # steps between looks at which rows are left: a look makes the host wait
 

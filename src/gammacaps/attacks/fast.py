@@ -11,10 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gammacaps.attacks.losses import LOSSES, Against, AttackLoss, loss_of
-from gammacaps.replay.answers import Replayed, may_replay
+from gammacaps.replay.answers import Replayed
+from gammacaps.replay.kept_recordings import Room, room_of
 from gammacaps.replay.passes import autocast_dtype, new_pass
 from gammacaps.replay.recording import Recording
-from gammacaps.replay.rooms import Room, room_of
+from gammacaps.replay.trial import may_replay
 
 # Batches are filled up to a multiple of this, so that few sizes need a recording of their own.
 BATCHES = 64
