@@ -10,7 +10,7 @@ from gammacaps.attacks.checks import check_scores
 from gammacaps.attacks.fast import FastAttack, fast_attack
 from gammacaps.attacks.losses import Against, AttackLoss, loss_of
 from gammacaps.data.checks import check_labels
-from gammacaps.replay import replayed
+from gammacaps.replay import Replayed, replayed
 from gammacaps.replay.kept_recordings import refuse
 from gammacaps.replay.recording import CannotRecord
 
@@ -21,6 +21,8 @@ class Slope:
     def __init__(
         self, model: Callable[[Tensor], Tensor], loss: str | AttackLoss, labels: Tensor, targets: Tensor | None
     ) -> None:
+        if isinstance(model, Replayed):
+            model = model.model
         self.model, self.loss, self.function = model, loss, loss_of(loss)
         self.answer = replayed(model) if isinstance(model, nn.Module) else model
         self.goal = (labels if targets is None else targets).long()  # B

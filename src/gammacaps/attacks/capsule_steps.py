@@ -1,5 +1,7 @@
 """The attack on capsules at the speed of the GPU: one step, recorded for each size of batch and replayed."""
 
+from functools import partial
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -92,7 +94,7 @@ def pushed(
     for first in range(0, len(sizes), LOOK):
         batch = size_for(len(alive))
         key = ("capsules", layer, batch, dtype)
-        steps = room.get(key, lambda batch=batch: CapsuleSteps(model, layer, batch, dtype, room))  # type: ignore[misc]
+        steps = room.get(key, partial(CapsuleSteps, model, layer, batch, dtype, room))
         part = sizes[first : first + LOOK]
         given = (points, ball, capsules[alive], direction[alive], until[alive], part)
         try:

@@ -11,7 +11,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gammacaps.attacks.losses import LOSSES, Against, AttackLoss, loss_of
-from gammacaps.replay.answers import Replayed
 from gammacaps.replay.kept_recordings import Room, room_of
 from gammacaps.replay.passes import autocast_dtype, new_pass
 from gammacaps.replay.recording import Recording
@@ -108,8 +107,6 @@ def fast_attack(
     model: object, images: Tensor, loss: str | AttackLoss, norm: str, stay: bool, sign: float = 1.0
 ) -> FastAttack | None:
     """The fast attack for these images, or None where it can't run."""
-    if isinstance(model, Replayed):
-        model = model.model
     if norm != "linf" or not isinstance(loss, str | Against) or images.dtype != torch.float32:
         return None
     if (room := room_of(model, images)) is None:

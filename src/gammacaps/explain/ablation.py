@@ -1,7 +1,7 @@
 """Capsules switched off: what becomes of an image's tree without them?"""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -43,10 +43,16 @@ def _silencer(which: list[int]) -> Any:
         off = torch.tensor(which, device=tensor.device)
         return tensor.index_fill(1, off, 0.0)
 
+    return hook_on_capsules(silenced)
+
+
+def hook_on_capsules(change: Callable[[Tensor], Tensor]) -> Any:
+    """A hook that changes a layer's capsules: poses (B, I, d), and activations (B, I) where the layer has them."""
+
     def hook(module: nn.Module, given: object, made: Any) -> Any:
         if isinstance(made, Tensor):
-            return silenced(made)
-        fields = {name: silenced(getattr(made, name)) for name in ("poses", "activations") if hasattr(made, name)}
+            return change(made)
+        fields = {name: change(getattr(made, name)) for name in ("poses", "activations") if hasattr(made, name)}
         return made._replace(**fields)
 
     return hook

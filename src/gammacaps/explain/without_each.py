@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gammacaps.errors import InputError
+from gammacaps.explain.ablation import hook_on_capsules
 from gammacaps.explain.activate import check_capsules
 from gammacaps.models import CapsuleModel, has_capsules
 from gammacaps.models.shared_weights import on_same_weights
@@ -85,10 +86,4 @@ def _repeater(off: Sequence[int | None]) -> Any:
                 copies[k * len(tensor) : (k + 1) * len(tensor), capsule] = 0.0
         return copies
 
-    def hook(module: nn.Module, given: object, made: Any) -> Any:
-        if isinstance(made, Tensor):
-            return repeated(made)
-        fields = {name: repeated(getattr(made, name)) for name in ("poses", "activations") if hasattr(made, name)}
-        return made._replace(**fields)
-
-    return hook
+    return hook_on_capsules(repeated)
