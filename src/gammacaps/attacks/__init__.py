@@ -12,6 +12,7 @@ from gammacaps.attacks.auto import auto_attack
 from gammacaps.attacks.gradient import fgsm, pgd
 from gammacaps.attacks.losses import LOSSES
 from gammacaps.attacks.noise import grey, noise
+from gammacaps.attacks.spatial import Grid, spatial
 from gammacaps.attacks.table import add_attack, attack_named, attack_names, suites
 from gammacaps.attacks.vote import vote_surrogate
 from gammacaps.nn.frozen import frozen
@@ -20,6 +21,7 @@ from gammacaps.replay import replayed
 __all__ = [
     "LOSSES",
     "Attack",
+    "Grid",
     "add_attack",
     "attack_named",
     "attack_names",
@@ -30,6 +32,7 @@ __all__ = [
     "noise",
     "pgd",
     "replayed",
+    "spatial",
     "suites",
     "vote_surrogate",
 ]

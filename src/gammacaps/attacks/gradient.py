@@ -75,7 +75,7 @@ def pgd(
         check_start(start, images)
     if targets is not None:
         check_labels(targets, len(images), where="The targets")
-    slope, worst = Slope(model, loss, labels, targets), _Worst(images.detach())
+    slope, worst = Slope(model, loss, labels, targets), Worst(images.detach())
     if len(images) == 0:
         return worst.images
     ball = BALLS[norm](images.detach(), eps)
@@ -106,7 +106,7 @@ def pgd(
     return worst.images
 
 
-class _Worst:
+class Worst:
     """The worst that the starts have found for each image; the image itself at first."""
 
     def __init__(self, images: Tensor) -> None:
