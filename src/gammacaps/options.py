@@ -12,6 +12,7 @@ MOST_STEPS = 10_000  # that an option may ask of an attack, or of generating an 
 # In a call of the library more is let pass: a slip such as 1e30 should not end as an attack without end.
 MOST_IN_CODE = 10**6
 LARGEST_SEED = 2**63 - 1
+FURTHEST = 1e4  # longer than the way from any image to any other, and still a number in half precision
 
 
 def check_whole(name: str, value: Any, *, least: int = 1, most: int = MOST) -> None:
@@ -49,11 +50,11 @@ def check_seed(seed: Any) -> None:
         _refuse("seed", f"from 0 to {MOST}", seed)
 
 
-def check_eps(*radii: Any, name: str = "eps") -> None:
-    """Radii of an attack in L-inf, within the range of a pixel."""
+def check_eps(*radii: Any, name: str = "eps", norm: str = "linf") -> None:
+    """Radii of an attack: in L-inf within the range of a pixel."""
     for eps in radii:
-        check_amount(name, eps)
-        if eps is None or eps > 1:
+        check_amount(name, eps, most=math.inf if norm == "linf" else FURTHEST)
+        if eps is None or (norm == "linf" and eps > 1):
             _refuse(name, "at most 1, the range of a pixel", eps)
 
 

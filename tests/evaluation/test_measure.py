@@ -18,8 +18,8 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.identity import identity
 from gammacaps.evaluation.measure import Measured, rows, worst
 from gammacaps.evaluation.prediction_store import PredictionStore
+from gammacaps.evaluation.radii import radii
 from gammacaps.evaluation.robustness import robustness
-from gammacaps.evaluation.run import radii
 from gammacaps.evaluation.specs import Spec, specs_for
 from gammacaps.evaluation.table import shown, title
 from gammacaps.models.folder import write_config

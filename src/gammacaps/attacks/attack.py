@@ -58,6 +58,7 @@ class Attempt:
     other: Classifier | None = None  # the network to attack in place of the real one
     targets: Tensor | None = None  # classes (B,) to be taken for; only of attacks that can aim
     to_the_end: bool = False  # for a picture: go on where an image is broken, and show what fails as it is too
+    norm: str = "linf"  # of eps
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ Function = Callable[[Classifier, Tensor, Tensor, float, torch.Generator], Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """One attack (L-inf), as the table has it."""
+    """One attack, as the table has it; in L-inf unless it knows other norms too."""
 
     name: str  # on the command line, in results.json and in the names of files
     title: str  # in tables
@@ -94,6 +95,7 @@ class Attack:
     numbers: Callable[[float, Numbers, Victim], Numbers] = lambda eps, chosen, victim: Numbers()
     why_not: Callable[[Victim], str | None] = lambda victim: None  # why it can't run on such a network, in words
     suites: tuple[str, ...] = ()
+    norms: tuple[str, ...] = ("linf",)  # that it can keep eps in
     climbs: Literal["one step", "many steps"] | None = None  # where it follows a gradient in steps of one length
     random: bool = True  # whether what it gives depends on a seed
     part_of: PartedAttack | None = None

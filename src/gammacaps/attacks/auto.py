@@ -17,6 +17,7 @@ from gammacaps.errors import InputError, check_choice
 from gammacaps.nn.frozen import frozen
 from gammacaps.replay import replayed
 
+NORMS = {"linf": "Linf", "l2": "L2", "l1": "L1"}  # as AutoAttack calls them
 # In AutoAttack's own order, each on the images that those before it left standing.
 PARTS = ("apgd-ce", "apgd-t", "fab-t", "square")
 # The targeted loss of APGD-T is a ratio of the first, third and fourth score.
@@ -42,15 +43,17 @@ def auto_attack(
     part: str,
     seed: int = 0,
     queries: int = 5000,
+    norm: str = "linf",
 ) -> Tensor:
-    """The images (L-inf) that one part of AutoAttack's standard version gives; those it can't break stay as they are.
+    """The images that one part of AutoAttack's standard version gives; those it can't break stay as they are.
 
     Args:
         part: "apgd-ce", "apgd-t", "fab-t" or "square".
         seed: AutoAttack's; the random state outside is left as it was.
         queries: how often "square", which sees scores alone, may ask.
+        norm: of eps, "linf", "l2" or "l1".
     """
-    check_attack(images, labels, eps=eps, queries=queries, seed=seed)
+    check_attack(images, labels, eps=eps, norm=norm, queries=queries, seed=seed)
     check_choice("part of AutoAttack", part, PARTS)
     if len(images) == 0:
         return images.clone()
@@ -65,27 +68,32 @@ def auto_attack(
         raise InputError(f"The attack {part} can't run: {reason}.")
     answer = replayed(model) if isinstance(model, nn.Module) else model
     with frozen(model), _random_state_kept():
-        attacked = _part(answer, eps, part, seed, queries, classes, images.device).perturb(images.clone(), labels)
+        whole = _whole(answer, eps, norm, seed, images.device)
+        attacked = _part(whole, part, seed, queries, classes).perturb(images.clone(), labels)
         with torch.no_grad():
             broken = model(attacked).argmax(dim=1) != labels
     return torch.where(broken.view(-1, 1, 1, 1), attacked.detach(), images)
 
 
-def _part(model: Classifier, eps: float, part: str, seed: int, queries: int, classes: int, device: torch.device) -> Any:
-    """The part as AutoAttack's standard version sets it, but with no more targets than there are wrong classes."""
+def _whole(model: Classifier, eps: float, norm: str, seed: int, device: torch.device) -> Any:
+    """AutoAttack's standard version."""
     from pyautoattack import AutoAttack
 
-    whole = AutoAttack(model, eps=eps, norm="Linf", seed=seed, version="standard", device=device)
-    targets = min(9, classes - 1)
+    return AutoAttack(model, eps=eps, norm=NORMS[norm], seed=seed, version="standard", device=device)
+
+
+def _part(whole: Any, part: str, seed: int, queries: int, classes: int) -> Any:
+    """The part as the standard version sets it, but with no more targets than there are wrong classes."""
     if part == "apgd-ce":
         whole.apgd.loss, whole.apgd.seed = "ce", seed
         return whole.apgd
     if part == "apgd-t":
-        whole.apgd_targeted.seed, whole.apgd_targeted.n_target_classes = seed, targets
+        whole.apgd_targeted.seed = seed
+        whole.apgd_targeted.n_target_classes = min(whole.apgd_targeted.n_target_classes, classes - 1)
         return whole.apgd_targeted
     if part == "fab-t":
         whole.fab.targeted, whole.fab.n_restarts, whole.fab.seed = True, 1, seed
-        whole.fab.n_target_classes = targets
+        whole.fab.n_target_classes = min(whole.fab.n_target_classes, classes - 1)
         return whole.fab
     whole.square.seed, whole.square.n_queries = seed, queries
     return whole.square

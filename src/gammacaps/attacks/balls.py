@@ -1,4 +1,4 @@
-"""The allowed perturbations: an L-inf or L2 ball around each image, cut by the box [0, 1] of images."""
+"""The allowed perturbations: an L-inf, L2 or L1 ball around each image, cut by the box [0, 1] of images."""
 
 from typing import Protocol, runtime_checkable
 
@@ -79,7 +79,66 @@ class L2Ball:
         return L2Ball(self.images[which], self.eps)
 
 
-BALLS: dict[str, type[Ball]] = {"linf": LinfBall, "l2": L2Ball}
+class L1Ball:
+    """All images whose difference adds up to at most eps: a few pixels may change a lot."""
+
+    def __init__(self, images: Float[Tensor, "B C H W"], eps: float) -> None:
+        self.images, self.eps = images, eps
+
+    def start(self, generator: torch.Generator | None) -> Tensor:
+        """Uniform in the ball (not in its part inside the box): Laplace's direction, the radius as in any ball."""
+        images = self.images
+        share, radius = (
+            torch.rand(shape, generator=generator, device=images.device, dtype=images.dtype)
+            for shape in ((2, *images.shape), (len(images),))
+        )
+        direction = -share[0].clamp_min(1e-12).log() * torch.where(share[1] < 0.5, -1.0, 1.0).to(images)
+        size = self.eps * radius ** (1 / images[0].numel())
+        return self.project(images + direction * _wide(size / direction.abs().flatten(1).sum(1).clamp_min(1e-12)))
+
+    def step(self, points: Tensor, gradient: Tensor, size: float) -> Tensor:
+        """Moves the one in a hundred pixels with the steepest gradient (at least one), all by the same amount.
+
+        As Tramer and Boneh (2019) do; pixels that are at the end of the box already are left out.
+        """
+        stuck = ((points <= 0) & (gradient < 0)) | ((points >= 1) & (gradient > 0))
+        steep = gradient.abs().masked_fill(stuck, 0).flatten(1)
+        count = max(1, round(SPARSE * steep.shape[1]))
+        least = steep.topk(count, dim=1).values[:, -1:]
+        moved = ((steep >= least) & (steep > 0)).view(points.shape)
+        direction = gradient.sign() * moved
+        return points + size * direction / _wide(direction.abs().flatten(1).sum(1).clamp_min(1))
+
+    def project(self, points: Tensor) -> Tensor:
+        """The nearest image in the ball and the box: each difference less the right t, as far as 0, then clipped."""
+        offset = points - self.images
+        inside = points.clamp(0, 1)
+        fits = (inside - self.images).abs().flatten(1).sum(1) <= self.eps
+        if fits.all():
+            return inside
+        size, sign = offset.abs(), offset.sign()
+        low = torch.zeros_like(points[:, :1, :1, :1])
+        high = size.flatten(1).amax(1).view(low.shape)
+        for _ in range(40):
+            middle = (low + high) / 2
+            there = (self.images + sign * (size - middle).clamp_min(0)).clamp(0, 1)
+            small = _wide((there - self.images).abs().flatten(1).sum(1) <= self.eps)
+            low, high = torch.where(small, low, middle), torch.where(small, middle, high)
+        shrunk = (self.images + sign * (size - high).clamp_min(0)).clamp(0, 1)
+        return torch.where(_wide(fits), inside, shrunk)
+
+    def of(self, which: Tensor) -> "L1Ball":
+        return L1Ball(self.images[which], self.eps)
+
+
+SPARSE = 0.01  # of the pixels move in a step of L1
+BALLS: dict[str, type[Ball]] = {"linf": LinfBall, "l2": L2Ball, "l1": L1Ball}
+
+
+def distances(offset: Float[Tensor, "B C H W"], norm: str) -> Float[Tensor, "B"]:
+    """How long each difference of two images is in a norm."""
+    order = {"linf": torch.inf, "l2": 2, "l1": 1}[norm]
+    return torch.linalg.vector_norm(offset.flatten(1), order, dim=1)
 
 
 def _norm(offset: Float[Tensor, "B C H W"]) -> Float[Tensor, "B"]:

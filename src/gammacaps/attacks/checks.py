@@ -10,10 +10,7 @@ from gammacaps.attacks.balls import BALLS
 from gammacaps.data import check_images
 from gammacaps.data.checks import check_labels
 from gammacaps.errors import InputError, check_choice
-from gammacaps.options import LARGEST_SEED, MOST_IN_CODE
-
-# Longer than the way from any image to any other, and still a number in half precision.
-FURTHEST = 1e4
+from gammacaps.options import FURTHEST, LARGEST_SEED, MOST_IN_CODE
 
 
 def check_attack(

@@ -25,7 +25,7 @@ def fgsm(
     norm: str = "linf",
     targets: Tensor | None = None,
 ) -> Tensor:
-    """One step of size eps along the gradient's sign (its direction for L2): the fast gradient sign method."""
+    """One step of size eps along the gradient's sign (L2: itself; L1: its largest): the fast gradient sign method."""
     return pgd(
         model,
         images,
@@ -61,7 +61,7 @@ def pgd(
 
     Args:
         model: gives scores (B, N) for images; its weights are frozen while it is attacked.
-        eps: the radius of the ball, in the norm "linf" (0 to 1) or "l2".
+        eps: the radius of the ball, in the norm "linf" (0 to 1), "l2" or "l1".
         step, steps: the length and number of the steps uphill.
         restarts: how often to start again from another random point; the worst result of each image is kept.
         loss: "margin", "ce", "ce-log", "dlr", or a function of scores (B, N) and labels (B,) to (B,).

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gammacaps.attacks.balls import LinfBall
+from gammacaps.attacks.balls import BALLS, LinfBall
 from gammacaps.attacks.checks import check_attack, check_scores
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.attacks.losses import margin
@@ -18,17 +18,18 @@ def noise(
     eps: float,
     draws: int = 20,
     generator: torch.Generator | None = None,
+    norm: str = "linf",
 ) -> Tensor:
-    """The worst of so many random perturbations (L-inf), by turns uniform in the ball and at its corners."""
-    check_attack(images, labels, eps=eps, draws=draws)
+    """The worst of so many random perturbations: uniform in the ball, in L-inf by turns with its corners."""
+    check_attack(images, labels, eps=eps, norm=norm, draws=draws)
     if len(images) == 0:
         return images.clone()
-    ball, labels, scores = LinfBall(images, eps), labels.long(), model(images)
+    ball, labels, scores = BALLS[norm](images, eps), labels.long(), model(images)
     check_scores(scores, labels)
     result, worst = images.clone(), margin(scores, labels)
     for draw in range(draws):
         points = ball.start(generator)
-        if draw % 2:
+        if draw % 2 and isinstance(ball, LinfBall):
             points = torch.where(points < images, ball.low, ball.high)
         value = margin(model(points), labels)
         result[value > worst] = points[value > worst]

@@ -98,12 +98,13 @@ def parts_of(whole: PartedAttack) -> tuple[str, ...]:
 def _run_noise(model: Classifier, images: Tensor, labels: Tensor, attempt: Attempt) -> Tensor:
     assert attempt.numbers.steps is not None
     draws, generator = attempt.numbers.steps, attempt.generator
-    return noise(model, images, labels, eps=attempt.eps, draws=draws, generator=generator)
+    return noise(model, images, labels, eps=attempt.eps, draws=draws, generator=generator, norm=attempt.norm)
 
 
 def _run_fgsm(model: Classifier, images: Tensor, labels: Tensor, attempt: Attempt) -> Tensor:
     assert attempt.numbers.loss is not None
-    return fgsm(model, images, labels, eps=attempt.eps, loss=attempt.numbers.loss, targets=attempt.targets)
+    loss, norm = attempt.numbers.loss, attempt.norm
+    return fgsm(model, images, labels, eps=attempt.eps, loss=loss, targets=attempt.targets, norm=norm)
 
 
 def _run_pgd(model: Classifier, images: Tensor, labels: Tensor, attempt: Attempt) -> Tensor:
@@ -142,7 +143,8 @@ def _pgd_options(attempt: Attempt) -> dict[str, Any]:
     assert given.step is not None
     assert given.loss is not None
     numbers = {"step": given.step, "steps": given.steps, "restarts": given.restarts, "loss": given.loss}
-    return {"eps": attempt.eps, **numbers, "targets": attempt.targets, "generator": attempt.generator}
+    where = {"eps": attempt.eps, "norm": attempt.norm}
+    return {**where, **numbers, "targets": attempt.targets, "generator": attempt.generator}
 
 
 def _long(loss: str, eps: float) -> Numbers:
@@ -165,8 +167,10 @@ def _auto(name: str, part: str, title: str, sees: Sees, climbs: Any = None) -> A
     """A part of AutoAttack's standard version."""
 
     def run(model: Classifier, images: Tensor, labels: Tensor, attempt: Attempt) -> Tensor:
-        queries = {"queries": attempt.numbers.steps} if attempt.numbers.steps is not None else {}
-        return auto_attack(model, images, labels, eps=attempt.eps, part=part, seed=attempt.seed, **queries)
+        options: dict[str, Any] = {"eps": attempt.eps, "part": part, "seed": attempt.seed, "norm": attempt.norm}
+        if attempt.numbers.steps is not None:
+            options["queries"] = attempt.numbers.steps
+        return auto_attack(model, images, labels, **options)
 
     return Attack(
         name=name,
@@ -176,6 +180,7 @@ def _auto(name: str, part: str, title: str, sees: Sees, climbs: Any = None) -> A
         why_not=lambda victim: why_not_auto(part, victim.classes),
         climbs=climbs,
         suites=("strong", "autoattack"),
+        norms=_NORMS,
         part_of=AUTOATTACK,
         in_curve=False,
     )
@@ -183,12 +188,14 @@ def _auto(name: str, part: str, title: str, sees: Sees, climbs: Any = None) -> A
 
 AUTOATTACK = PartedAttack("autoattack", "AutoAttack")
 _EVERYWHERE = ("paper", "standard", "strong")
+_NORMS = ("linf", "l2", "l1")
 
 _OURS = (
     Attack(
         name="noise",
         title="random noise",
         sees="chance",
+        norms=_NORMS,
         run=_run_noise,
         numbers=lambda eps, chosen, victim: Numbers(steps=20),
         suites=("standard", "strong"),
@@ -198,6 +205,7 @@ _OURS = (
         name="fgsm",
         title="FGSM",
         sees="gradients",
+        norms=_NORMS,
         run=_run_fgsm,
         numbers=lambda eps, chosen, victim: Numbers(steps=1, step=eps, loss=chosen.loss),
         suites=_EVERYWHERE,
@@ -211,6 +219,7 @@ _OURS = (
         name="pgd",
         title="PGD",
         sees="gradients",
+        norms=_NORMS,
         run=_run_pgd,
         numbers=lambda eps, chosen, victim: chosen,
         suites=_EVERYWHERE,
@@ -222,6 +231,7 @@ _OURS = (
         name="pgd-margin",
         title="PGD on margins",
         sees="gradients",
+        norms=_NORMS,
         run=_run_pgd,
         numbers=lambda eps, chosen, victim: _long("margin", eps),
         suites=("standard", "strong"),
@@ -232,6 +242,7 @@ _OURS = (
         name="pgd-ce",
         title="PGD on cross-entropy",
         sees="gradients",
+        norms=_NORMS,
         run=_run_pgd,
         numbers=lambda eps, chosen, victim: _long("ce-log" if victim.capsules else "ce", eps),
         suites=("standard", "strong"),
@@ -242,6 +253,7 @@ _OURS = (
         name="pgd-dlr",
         title="PGD on DLR",
         sees="gradients",
+        norms=_NORMS,
         run=_run_pgd,
         numbers=lambda eps, chosen, victim: _long("dlr", eps),
         why_not=lambda victim: (
@@ -255,6 +267,7 @@ _OURS = (
         name="vote",
         title="vote attack",
         sees="votes",
+        norms=_NORMS,
         run=_run_vote,
         numbers=lambda eps, chosen, victim: _long("margin", eps),
         why_not=_without_votes,
@@ -266,6 +279,7 @@ _OURS = (
         name="transfer",
         title="transfer from a CNN",
         sees="another network",
+        norms=_NORMS,
         run=_run_transfer,
         numbers=lambda eps, chosen, victim: _long("margin", eps),
         why_not=lambda victim: None if victim.other is not None else "there is no other network for this task",
@@ -297,6 +311,7 @@ _OURS = (
         name="sweep",  # of the curve over the radius
         title="PGD of the curve",
         sees="gradients",
+        norms=_NORMS,
         run=_run_pgd,
         numbers=lambda eps, chosen, victim: _short(eps),
         climbs="many steps",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gammacaps.errors import check_choice
 from gammacaps.imports import PLUGIN_HINT
-from gammacaps.names import AttackLossName
+from gammacaps.names import AttackLossName, NormName
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 
 STANDARD = ("standard",)
@@ -18,7 +18,11 @@ class EvaluateConfig:
     attacks: tuple[str, ...] = STANDARD
     """Suites (paper, standard, strong, autoattack) or single attacks."""
     eps: tuple[float, ...] | None = None
-    """Radii of the attacks, L-inf; without it the training's, and for the paper's suite 0.1 0.3 0.5."""
+    """Radii of the attacks; without it the training's, and for the paper's suite 0.1 0.3 0.5. In other norms than that
+    of the training one that is usual for the data: L2 2 for mnist, 1.5 for fashion-mnist, 0.5 for others."""
+    norm: NormName = "linf"
+    """What of the change is at most eps: each pixel's (linf), its Euclidean length (l2), its sum over the pixels (l1).
+    The figures of l2 and l1 are written to results-l2.json and results-l1.json."""
     sweep: tuple[float, ...] = ()
     """Radii of a curve of accuracy under PGD, drawn for all runs together."""
     data: str | None = None
@@ -34,7 +38,8 @@ class EvaluateConfig:
     checks: bool = True
     """Also check whether the figures can be believed."""
     attack_step: float = 0.01
-    """Length of the steps of the paper's PGD; the other attacks take a tenth of eps."""
+    """Length of the steps of the paper's PGD; the other attacks take a tenth of eps, and in other norms than L-inf
+    0.01 stands for that too."""
     attack_steps: int = 40
     """Number of the steps of the paper's PGD."""
     restarts: int = 1
@@ -51,8 +56,8 @@ class EvaluateConfig:
     def __post_init__(self) -> None:
         if self.attacks != STANDARD:  # the table needs torch, and help shows this
             check_attacks(self.attacks)
-        check_eps(*(self.eps or ()))
-        check_eps(*self.sweep, name="sweep")
+        check_eps(*(self.eps or ()), norm=self.norm)
+        check_eps(*self.sweep, name="sweep", norm=self.norm)
         check_amount("attack_step", self.attack_step)
         check_whole("attack_steps", self.attack_steps, most=MOST_STEPS)
         for name in ("restarts", "batch", "limit"):

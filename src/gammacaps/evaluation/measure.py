@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gammacaps.attacks.balls import distances
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.attacks.table import attack_named
 from gammacaps.data import StoredImages
@@ -107,7 +108,8 @@ def _attack(job: AttackJob, spec: Spec, index: Tensor) -> tuple[Tensor, float, f
     attacked = attacked_images(spec, job.model, images, labels, job.other, seed)
     with torch.no_grad():
         predicted = job.model(attacked).argmax(dim=1).cpu()
-    outside = max((attacked - images).abs().max().item() - spec.eps, -attacked.min().item(), attacked.max().item() - 1)
+    far = distances(attacked - images, spec.norm).max().item() - spec.eps
+    outside = max(far, -attacked.min().item(), attacked.max().item() - 1)
     return predicted, max(0.0, outside), time.monotonic() - started
 
 

@@ -14,12 +14,12 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import evaluate
 from gammacaps.evaluation.identity import identity
 from gammacaps.evaluation.prediction_store import PredictionStore
-from gammacaps.evaluation.robustness import PAPER_EPS
+from gammacaps.evaluation.radii import radii
 from gammacaps.evaluation.surrogate import surrogate_network
 from gammacaps.files import write_json
 from gammacaps.models import check_fit
 from gammacaps.progress import Progress
-from gammacaps.runs.run import EPS, RESULTS, Run
+from gammacaps.runs.run import RESULTS, Run
 
 FOLDER = "evaluation"  # in the run's folder: what each attack made of each image
 
@@ -40,7 +40,7 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
     name = of.data_name(config.data, trust=config.trust)
     data_dir = of.data_dir(config.data_dir)
     data = processes.each(lambda: of.open_data("test", name, data_dir=data_dir))
-    config = dataclasses.replace(config, eps=radii(config, of), data=name)
+    config = dataclasses.replace(config, eps=radii(config, of, data.name), data=name)
     model = processes.first(of.model)
     check_fit(model, data)
     named = of.config.data.class_names or tuple(data.class_names)
@@ -67,12 +67,10 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
         raise KeyboardInterrupt(words) from None
     steps = processes.first(lambda: of.steps)
     results = {"run": str(run), "model": of.config.model, "weights": weights, "trained_steps": steps, **results}
-    processes.first(lambda: write_json(run / RESULTS, results))
+    processes.first(lambda: write_json(run / results_file(config.norm), results))
     return results
 
 
-def radii(config: EvaluateConfig, run: Run) -> tuple[float, ...]:
-    """Those asked for; else the paper's for its suite, and for others the one that the network was trained at."""
-    if config.eps is not None:
-        return config.eps
-    return PAPER_EPS if config.attacks == ("paper",) else (run.radius or EPS,)
+def results_file(norm: str) -> str:
+    """Where figures are written: what report, explorer and cards show are those of L-inf; others lie beside."""
+    return RESULTS if norm == "linf" else f"results-{norm}.json"

@@ -7,9 +7,9 @@ from typing import Any
 
 from gammacaps.distributed.processes import Processes
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.run import FOLDER, evaluate_run
+from gammacaps.evaluation.run import FOLDER, evaluate_run, results_file
 from gammacaps.runs.folders import run_folders
-from gammacaps.runs.run import RESULTS, Run, common_radius
+from gammacaps.runs.run import Run, common_radius
 
 SWEEP = "sweep.png"  # in the first run's folder
 
@@ -18,10 +18,11 @@ def evaluate_runs(
     names: Sequence[Path], config: EvaluateConfig, *, quiet: bool, processes: Processes
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Each run's folder and its figures, as soon as they are there."""
-    files = (RESULTS, *([SWEEP] if config.sweep else []))
+    files = (results_file(config.norm), *([SWEEP] if config.sweep else []))
     # The first process alone touches the runs' folders, which other machines need not see.
     folders = processes.first(lambda: run_folders(names, files, FOLDER))
-    if len(folders) > 1 and config.eps is None and config.attacks != ("paper",):
+    # In other norms the usual radius is that of the data, which runs that are compared share.
+    if len(folders) > 1 and config.eps is None and config.attacks != ("paper",) and config.norm == "linf":
         eps = processes.first(lambda: common_radius([Run(folder) for folder in folders]))
         config = dataclasses.replace(config, eps=(eps,))
     results = []

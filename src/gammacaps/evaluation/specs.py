@@ -11,14 +11,15 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks.attack import Attack, Attempt, Numbers, Victim
-from gammacaps.attacks.checks import FURTHEST
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.attacks.losses import LOSSES
 from gammacaps.attacks.table import attack_named, attacks_for
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.options import MOST_STEPS
+from gammacaps.names import NORM_TITLES
+from gammacaps.options import FURTHEST, MOST_STEPS
 
+HIDDEN = ("seed", "after", "surrogate", "code")  # what a row of results.json does not say of an attack
 MOST_PICTURED = 10 * MOST_STEPS  # steps in all, over the restarts
 
 
@@ -36,27 +37,33 @@ class Spec:
     after: tuple[str, ...] = ()  # attacks whose broken images it leaves alone, as AutoAttack's parts do
     surrogate: str | None = None  # the fingerprint of the network that "transfer" attacks
     code: str | None = None  # the fingerprint of a user's own attack: what an older version of it gave is not used
+    norm: str = "linf"  # of the radius
 
     @property
     def key(self) -> str:
         """A file's name for what it gave."""
         fields = dataclasses.asdict(self)
+        # What is as it always was before there was a choice leaves no trace, so that older files are found.
         if self.code is None:
             del fields["code"]
+        if self.norm == "linf":
+            del fields["norm"]
         numbers = json.dumps(fields, sort_keys=True)
-        return f"{self.attack}-eps{self.eps:g}-{hashlib.sha256(numbers.encode()).hexdigest()[:8]}"
+        radius = f"eps{self.eps:g}" if self.norm == "linf" else f"{self.norm}-eps{self.eps:g}"
+        return f"{self.attack}-{radius}-{hashlib.sha256(numbers.encode()).hexdigest()[:8]}"
 
     def row(self) -> dict[str, Any]:
         """What identifies it in results.json."""
         return {
-            "norm": "linf",
-            **{k: v for k, v in dataclasses.asdict(self).items() if k not in ("seed", "after", "surrogate", "code")},
+            "norm": self.norm,
+            **{k: v for k, v in dataclasses.asdict(self).items() if k not in ("norm", *HIDDEN)},
         }
 
     @classmethod
     def from_row(cls, row: dict[str, Any], *, seed: int = 0) -> "Spec":
         """The attack of a row of results.json, which does not say its seed."""
-        return cls(**{name: row[name] for name in ("attack", "eps", "steps", "step", "restarts", "loss")}, seed=seed)
+        told = {name: row[name] for name in ("attack", "eps", "steps", "step", "restarts", "loss")}
+        return cls(**told, seed=seed, norm=row.get("norm", "linf"))
 
     @property
     def numbers(self) -> Numbers:
@@ -77,6 +84,8 @@ def specs_for(victim: Victim, config: EvaluateConfig, eps: float) -> tuple[list[
         if eps < attack.least_eps:
             continue
         reason = attack.why_not(victim)
+        if config.norm not in attack.norms:
+            reason = f"it has no way to stay near an image in the norm {NORM_TITLES[config.norm]}"
         if reason is None:
             parts = (s.attack for s in specs if attack.part_of and attack_named(s.attack).part_of == attack.part_of)
             specs.append(_spec(attack, eps, config, victim, after=tuple(parts)))
@@ -87,7 +96,10 @@ def specs_for(victim: Victim, config: EvaluateConfig, eps: float) -> tuple[list[
 
 def _spec(attack: Attack, eps: float, config: EvaluateConfig, victim: Victim, after: tuple[str, ...] = ()) -> Spec:
     """An attack with its numbers at a radius."""
-    chosen = Numbers(config.attack_steps, config.attack_step, config.restarts, config.attack_loss)
+    # The paper's step is one of L-inf; in other norms it stands for a tenth of eps.
+    papers = config.norm != "linf" and config.attack_step == EvaluateConfig.attack_step
+    step = eps / 10 if papers else config.attack_step
+    chosen = Numbers(config.attack_steps, step, config.restarts, config.attack_loss)
     return Spec(
         attack.name,
         eps,
@@ -96,6 +108,7 @@ def _spec(attack: Attack, eps: float, config: EvaluateConfig, victim: Victim, af
         after=after,
         surrogate=victim.other if attack.sees == "another network" else None,
         code=attack.code,
+        norm=config.norm,
     )
 
 
@@ -117,7 +130,7 @@ def attacked_images(
     take `targets` (B,), the classes to be taken for.
     """
     generator = torch.Generator(images.device).manual_seed(seed)
-    attempt = Attempt(spec.eps, spec.numbers, generator, spec.seed, other, targets, to_the_end)
+    attempt = Attempt(spec.eps, spec.numbers, generator, spec.seed, other, targets, to_the_end, spec.norm)
     attack = attack_named(spec.attack)
     try:
         attacked = attack.run(model, images.clone(), labels.clone(), attempt)  # what it does in place stays its own
@@ -146,7 +159,8 @@ def pictured_attack(
     With the numbers of the row of results.json at this radius, so that picture and figure are of one attack; where
     `rows` have none that can be run, or one that would seem endless, with those of the explorer.
     """
-    measured = [Spec.from_row(row) for row in rows if row["attack"] == "pgd" and row["eps"] == eps]
+    told = [Spec.from_row(row) for row in rows if row["attack"] == "pgd" and row["eps"] == eps]
+    measured = [spec for spec in told if spec.norm == "linf"]
     spec = measured[0] if measured and _can_be_pictured(measured[0]) else live_spec("pgd", eps)
     return attacked_images(spec, model, images, labels, None, seed, to_the_end=True)
 

@@ -4,6 +4,7 @@ import textwrap
 from typing import Any
 
 from gammacaps.attacks.table import all_attacks, parts_of, title_of
+from gammacaps.names import NORM_TITLES
 
 MARKS = {"pass": "ok  ", "warn": "WARN", "fail": "FAIL", "skip": "-   "}
 
@@ -18,7 +19,7 @@ def table(results: dict[str, Any]) -> str:
     for row in shown(results["attacks"]):
         lines.append(_accuracy(title(row), row))
     for row in results["worst"]:
-        lines.append(_accuracy(f"WORST CASE eps {row['eps']:g}", row) + _winners(row))
+        lines.append(_accuracy(f"WORST CASE eps {row['eps']:g}{_in_norm(results['settings'])}", row) + _winners(row))
     for row in results["sweep"]:
         lines.append(_accuracy(title(row), row))
     if results["T"] is not None:
@@ -54,8 +55,8 @@ def shown(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def title(row: dict[str, Any]) -> str:
-    """An attack's name and radius, as in PGD-40 eps 0.3."""
-    return f"{attack_name(row)} eps {row['eps']:g}"
+    """An attack's name and radius, as in PGD-40 eps 0.3, or FGSM eps 2 (L2)."""
+    return f"{attack_name(row)} eps {row['eps']:g}{_in_norm(row)}"
 
 
 def attack_name(row: dict[str, Any]) -> str:
@@ -63,6 +64,11 @@ def attack_name(row: dict[str, Any]) -> str:
     counted = {attack.name for attack in all_attacks() if attack.titled_by_steps}
     name = title_of(row["attack"]) + (f"-{row['steps']}" if row["attack"] in counted else "")
     return f"{name} x{row['restarts']}" if row["restarts"] > 1 else name
+
+
+def _in_norm(row: dict[str, Any]) -> str:
+    norm = row.get("norm", "linf")
+    return "" if norm == "linf" else f" ({NORM_TITLES[norm]})"
 
 
 def _accuracy(name: str, row: dict[str, Any]) -> str:

@@ -95,9 +95,13 @@ class Run:
 
     @property
     def radius(self) -> float | None:
-        """The radius that the network was trained at; None where it was not trained under attack."""
+        """The radius (L-inf) that the network was trained at; None where it was not trained under such an attack."""
+        return self.radius_in("linf")
+
+    def radius_in(self, norm: str) -> float | None:
+        """The same for the norm that it was trained in."""
         train = self.config.train
-        return train.eps if train is not None and train.robust and train.eps else None
+        return train.eps if train is not None and train.robust and train.eps and train.norm == norm else None
 
     def last_metrics(self) -> dict[str, Any] | None:
         """The last whole line of metrics.jsonl."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from gammacaps.errors import InputError, check_choice
 from gammacaps.files import check_plain, parse_json
-from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, Schedule
+from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, Schedule, TrainNormName
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 from gammacaps.runs.typed_json import Misfit, read_as
 
@@ -58,7 +58,10 @@ class TrainConfig:
     robust: bool = True
     """Train under attack, or (--no-robust) on clean images."""
     eps: float = 0.3
-    """The attack's radius, L-inf."""
+    """The attack's radius."""
+    norm: TrainNormName = "linf"
+    """What of the change is at most eps: each pixel's (linf), or its Euclidean length (l2), for which eps and
+    attack_step are to be given too, such as 1.5 and 0.15."""
     attack_step: float = 0.01
     """Length of the attack's steps."""
     attack_steps: int = 40
@@ -130,7 +133,7 @@ class TrainConfig:
             check_amount(name, getattr(self, name))
         for name in ("epochs", "minutes"):
             check_amount(name, getattr(self, name), zero=False, most=MOST)
-        check_eps(self.eps)
+        check_eps(self.eps, norm=self.norm)
         if self.routing != "sda" and self.preset not in VECTOR_PRESETS:
             several = ", ".join(VECTOR_PRESETS)
             raise InputError(f"routing {self.routing} is for the presets {several}, not {self.preset}: leave it out.")

@@ -168,7 +168,8 @@ def attack(
         loss = Against(divergence_of(loss_name(config, model)), clean.detach())
     noise = draw_noise(config, images, step, len(images)) if noise is None else noise
     start = images + (2 * noise - 1) * eps
-    return pgd(model, images, labels, eps=eps, step=size, steps=config.attack_steps, loss=loss, start=start)
+    ways: dict[str, Any] = {"steps": config.attack_steps, "loss": loss, "norm": config.norm}
+    return pgd(model, images, labels, eps=eps, step=size, start=start, **ways)
 
 
 def loss_name(config: TrainConfig, model: Model) -> str:

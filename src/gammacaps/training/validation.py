@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -81,7 +82,8 @@ def _right(config: TrainConfig, model: Model, images: Tensor, labels: Tensor, se
         generator = torch.Generator(images.device).manual_seed(seed)
         size = REACH * config.eps / STEPS
         with precision(images.device):
-            moved = pgd(model, images, labels, eps=config.eps, step=size, steps=STEPS, loss=loss, generator=generator)
+            ways: dict[str, Any] = {"steps": STEPS, "loss": loss, "norm": config.norm, "generator": generator}
+            moved = pgd(model, images, labels, eps=config.eps, step=size, **ways)
         right &= _predicted(model, moved) == labels
     return right
 

@@ -34,7 +34,7 @@ def all_checks(
     progress: OnProgress = lambda *_: None,
 ) -> list[Finding]:
     """All checks, the probes on images of all classes, at `probed_radius`."""
-    eps = probed_radius(correct, outcomes)
+    eps, norm = probed_radius(correct, outcomes), outcomes[0].spec.norm if outcomes else "linf"
     drawn = drawn_in_turns(labels.cpu(), seed)  # stored images are read by places on the CPU
     some, named = images[drawn[:PROBED]], labels[drawn[:PROBED]]
     checks = [learned(correct, labels), *compare(outcomes, curve)]
@@ -43,23 +43,24 @@ def all_checks(
         index = drawn[stood[drawn]][:PROBED]
         drawn_from = round(int(done.sum()) * len(index) / max(1, int(stood.sum())))
         progress("check of longer attacks", 0, len(index))
-        checks.append(longer(model, images[index], labels[index], eps, seed, drawn_from))
+        checks.append(longer(model, images[index], labels[index], eps, seed, drawn_from, norm))
     progress("checks of gradients", 0, len(some))
-    checks.append(bound(model, some, named, seed))
-    checks += gradients(model, some, named, eps, seed)
+    if norm == "linf":  # in which a radius is known that makes all images the same
+        checks.append(bound(model, some, named, seed))
+    checks += gradients(model, some, named, eps, seed, norm)
     checks += [repeats(model, some), neighbours(model, some)]
     progress("check by planted examples", 0, len(some[:PLANTED]))
     apgd = any(m.spec.attack == "apgd-ce" and m.spec.eps == eps for m in outcomes)
-    checks.append(planted(model, some[:PLANTED], eps, seed, apgd=apgd))
+    checks.append(planted(model, some[:PLANTED], eps, seed, apgd=apgd, norm=norm))
     return checks
 
 
 def probed_radius(correct: Tensor, outcomes: list[Measured]) -> float:
-    """The largest radius below 0.5 at which a tenth of the images stand: where none do, there is nothing to doubt.
+    """The largest radius (in L-inf below 0.5) at which a tenth of the images stand: else there is nothing to doubt.
 
     Where there is none, the smallest; without any attack 0.1.
     """
-    radii = sorted({m.spec.eps for m in outcomes if 0 < m.spec.eps < 0.5})
+    radii = sorted({m.spec.eps for m in outcomes if 0 < m.spec.eps < (0.5 if m.spec.norm == "linf" else torch.inf)})
     standing = {eps: _stood(correct, outcomes, eps) for eps in radii}
     kept = [eps for eps, (stood, done) in standing.items() if done.any() and stood.sum() >= ENOUGH * done.sum()]
     return max(kept, default=radii[0] if radii else 0.1)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from gammacaps.attacks import frozen, pgd
 from gammacaps.attacks.auto import auto_attack
-from gammacaps.attacks.balls import LinfBall
+from gammacaps.attacks.balls import BALLS, LinfBall
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.evaluation.checks.finding import Finding, graded, percent
 from gammacaps.models import has_capsules
@@ -19,7 +20,9 @@ POINTS = 200
 MOST = 512  # features looked at, for a square matrix of them is solved for each image
 
 
-def planted(model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: bool = False) -> Finding:
+def planted(
+    model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: bool = False, norm: str = "linf"
+) -> Finding:
     """Alters the network's last step so that an adversarial example exists near each image, and attacks it.
 
     By PGD, and where `apgd` says that the figures rest on AutoAttack's APGD-CE too, by that where PGD found nothing.
@@ -30,7 +33,7 @@ def planted(model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: b
         return Finding("planted-examples", "skip", None, f"{words}.")
     generator = torch.Generator(images.device).manual_seed(seed)
     with torch.no_grad():
-        direction, threshold, possible = plant(features, images, eps, generator)
+        direction, threshold, possible = plant(features, images, eps, generator, norm)
     images, direction, threshold = images[possible], direction[possible], threshold[possible]
     if len(images) == 0:
         words = "Near no image could a last step be found that one random point passes and the others do not"
@@ -40,10 +43,11 @@ def planted(model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: b
         passed = (features(points) * direction[own]).sum(1) - threshold[own]
         return torch.stack((-passed, passed), dim=1)
 
-    ball = LinfBall(images, eps)
+    ball = BALLS[norm](images, eps)
     labels = torch.zeros(len(images), dtype=torch.int64, device=images.device)
     with frozen(model):
-        attacked = pgd(altered, images, labels, eps=eps, step=eps / 10, steps=100, restarts=2, generator=generator)
+        ways: dict[str, Any] = {"step": eps / 10, "steps": 100, "restarts": 2, "generator": generator}
+        attacked = pgd(altered, images, labels, eps=eps, norm=norm, **ways)
         with torch.no_grad():
             seen = altered(attacked).argmax(1).bool()
             tries = [altered(ball.start(generator)).argmax(1) for _ in range(POINTS)]
@@ -52,7 +56,7 @@ def planted(model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: b
         later = 0
         for own in missed:  # one by one: an image's last step is its own
             network = functools.partial(altered, own=own)
-            moved = auto_attack(network, images[own], labels[own], eps=eps, part="apgd-ce", seed=seed)
+            moved = auto_attack(network, images[own], labels[own], eps=eps, part="apgd-ce", seed=seed, norm=norm)
             with torch.no_grad():
                 later += int(network(moved).argmax(1))
     both = int(seen.sum()) + later
@@ -69,17 +73,21 @@ def planted(model: Classifier, images: Tensor, eps: float, seed: int, *, apgd: b
 
 
 def plant(
-    features: Features, images: Tensor, eps: float, generator: torch.Generator
+    features: Features, images: Tensor, eps: float, generator: torch.Generator, norm: str = "linf"
 ) -> tuple[Float[Tensor, "B F"], Float[Tensor, "B"], Tensor]:
     """For each image a linear step on its features that a corner of its ball passes and random points do not.
+
+    A ball of another norm than L-inf has no corners that are like all others: there it is one more random point.
 
     The direction is that of a linear discriminant; the threshold lies nearly at the corner's value, so that little
     more than the planted point passes. Gives also which images it could be found for.
     """
-    ball = LinfBall(images, eps)
+    ball = BALLS[norm](images, eps)
     inner = torch.stack([features(ball.start(generator)) for _ in range(POINTS)], dim=1)  # B points F
     inner = torch.cat((inner, features(images).unsqueeze(1)), dim=1)
-    corner = torch.where(ball.start(generator) < images, ball.low, ball.high)
+    corner = ball.start(generator)
+    if isinstance(ball, LinfBall):
+        corner = torch.where(corner < images, ball.low, ball.high)
     goal = features(corner)  # B F
     centre = inner.mean(1, keepdim=True)
     offsets = inner - centre

@@ -6,20 +6,22 @@ import torch
 from torch import Tensor
 
 from gammacaps.attacks import LOSSES, frozen, pgd
-from gammacaps.attacks.balls import LinfBall
+from gammacaps.attacks.balls import BALLS
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.errors import InputError
 from gammacaps.evaluation.checks.finding import Finding, graded, missed, percent
 from gammacaps.evaluation.interval import wilson
 
 
-def gradients(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: int) -> list[Finding]:
+def gradients(
+    model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: int, norm: str = "linf"
+) -> list[Finding]:
     """For each loss of an attack, the share of images whose gradient is zero, infinite or not a number.
 
     Looked at near the images, where an attack starts, and only where the answer is right: elsewhere it has no work.
     """
     generator = torch.Generator(images.device).manual_seed(seed)
-    points = LinfBall(images, eps).start(generator).detach().requires_grad_()
+    points = BALLS[norm](images, eps).start(generator).detach().requires_grad_()
     checks = []
     with frozen(model), torch.enable_grad():
         scores = model(points)
@@ -106,7 +108,15 @@ def bound(model: Classifier, images: Tensor, labels: Tensor, seed: int) -> Findi
     return Finding("attainable-at-0.5", verdict, kept, f"{words}{end}.")
 
 
-def longer(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: int, drawn_from: int) -> Finding:
+def longer(
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    eps: float,
+    seed: int,
+    drawn_from: int,
+    norm: str = "linf",
+) -> Finding:
     """Images that stood under all attacks, attacked for longer: of all they were drawn from, few may still fall."""
     if len(images) == 0:
         return Finding(
@@ -114,7 +124,7 @@ def longer(model: Classifier, images: Tensor, labels: Tensor, eps: float, seed: 
         )
     generator = torch.Generator(images.device).manual_seed(seed + 1)
     options: dict[str, Any] = {"steps": 300, "step": eps / 20, "until_broken": True, "generator": generator}
-    attacked = pgd(model, images, labels, eps=eps, **options)
+    attacked = pgd(model, images, labels, eps=eps, norm=norm, **options)
     with torch.no_grad():
         fell = int((model(attacked).argmax(dim=1) != labels).sum())
     words = f"Of {len(images)} images that stood at eps {eps:g}, {fell} fell to 300 more steps from a new start"
