@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.several import audit_runs
+from gammacaps.beyond.run import beyond_runs
 from gammacaps.data.checks import check_images, check_labels
 from gammacaps.distributed.processes import joined
 from gammacaps.errors import InputError, check_choice
@@ -26,7 +27,7 @@ from gammacaps.runs.train_config import TrainConfig
 from gammacaps.runs.typed_json import Misfit, read_as
 from gammacaps.training.train import train as train_run
 
-OF_DATA = ("data", "data_dir", "trust", "limit", "device")  # of a run's evaluation alone
+OF_DATA = ("data", "data_dir", "trust", "limit", "device", "beyond", "unseen")  # of a run's evaluation alone
 Config = TypeVar("Config", TrainConfig, EvaluateConfig, AuditConfig, ReportConfig)
 
 
@@ -54,6 +55,8 @@ def train(
 def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
     """Measures a run as `gammacaps evaluate` does: its results.json, which is also written into the run's folder.
 
+    With beyond=True it is beyond.json: other norms, turns, bad pictures, things it has never seen.
+
     Args:
         run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
         quiet: show no progress.
@@ -67,6 +70,9 @@ def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[st
     ['fgsm']
     """
     config = _configured(EvaluateConfig, options)
+    if config.beyond:
+        ((_, results),) = beyond_runs((_path(run, "A run"),), config, quiet=quiet)
+        return results
     with joined() as processes:
         ((_, results),) = evaluate_runs((_path(run, "A run"),), config, quiet=quiet, processes=processes)
     return results

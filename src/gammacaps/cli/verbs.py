@@ -54,10 +54,13 @@ def train(options: TrainOptions) -> None:
 
 
 def evaluate(options: EvaluateOptions) -> None:
+    if options.evaluate.beyond:
+        beyond(options)
+        return
     from gammacaps.distributed.processes import joined
+    from gammacaps.evaluation.run import results_file
     from gammacaps.evaluation.several import SWEEP, evaluate_runs
     from gammacaps.evaluation.table import table
-    from gammacaps.runs.run import RESULTS
 
     with joined() as processes:
         folders, results = [], []
@@ -65,11 +68,27 @@ def evaluate(options: EvaluateOptions) -> None:
             folders.append(run)
             results.append(figures)
             if not options.json:
-                show(f"{table(figures)}\n\nWritten to {run / RESULTS}")
+                show(f"{table(figures)}\n\nWritten to {run / results_file(options.evaluate.norm)}")
             elif len(results) == len(options.runs):  # before the curve is drawn, which may fail
                 show(json.dumps(one_or_all(results)))
     if options.evaluate.sweep and not options.json:
         show(f"The curve of accuracy over eps: {folders[0] / SWEEP}")
+
+
+def beyond(options: EvaluateOptions) -> None:
+    from gammacaps.beyond.run import PICTURE, beyond_runs
+    from gammacaps.beyond.table import table
+    from gammacaps.runs.run import BEYOND
+
+    if launch().count > 1:
+        raise InputError("--beyond is measured by one process: start it without torchrun.")
+    results = []
+    for run, figures in beyond_runs(options.runs, options.evaluate, quiet=options.json):
+        results.append(figures)
+        if not options.json:
+            show(f"{table(figures)}\n\nWritten to {run / BEYOND} and {run / PICTURE}")
+    if options.json:
+        show(json.dumps(one_or_all(results)))
 
 
 def audit(options: AuditOptions) -> None:

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gammacaps.errors import check_choice
+from gammacaps.errors import InputError, check_choice
 from gammacaps.imports import PLUGIN_HINT
 from gammacaps.names import AttackLossName, NormName
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 
 STANDARD = ("standard",)
+OF_ATTACKS = ("attacks", "norm", "sweep", "attack_step", "attack_steps", "restarts", "attack_loss")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,12 @@ class EvaluateConfig:
     """Use only the first so many test images (balanced over the classes)."""
     minutes: float | None = None
     """Stop after so long; the same command later goes on."""
+    beyond: bool = False
+    """Measure in place of the attacks what else it withstands, and write beyond.json and beyond.png: the norms L-inf, L2
+    and L1, turns and shifts, bad pictures, things it has never seen, and whether it is as sure as it is right."""
+    unseen: tuple[str, ...] = ()
+    """Data sets of things that the network has no class for, for --beyond; without it mnist, fashion-mini and smallnorb
+    as far as they are on this machine."""
     checks: bool = True
     """Also check whether the figures can be believed."""
     attack_step: float = 0.01
@@ -64,6 +71,18 @@ class EvaluateConfig:
             check_whole(name, getattr(self, name))
         check_amount("minutes", self.minutes, zero=False, most=MOST)
         check_seed(self.seed)
+        self._check_beyond()
+
+    def _check_beyond(self) -> None:
+        if self.unseen and not self.beyond:
+            raise InputError("unseen is for --beyond: add it, or leave unseen out.")
+        if not self.beyond:
+            return
+        for name in OF_ATTACKS:
+            if getattr(self, name) != getattr(EvaluateConfig, name):
+                raise InputError(f"--beyond has its own attacks and norms: leave {name} out.")
+        if self.eps is not None and len(self.eps) != 1:
+            raise InputError(f"--beyond takes one eps, that of L-inf, not {len(self.eps)}: leave the others out.")
 
     def named_attacks(self) -> tuple[str, ...]:
         """The single attacks, each once, in the order in which they are run."""

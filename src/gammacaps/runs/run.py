@@ -14,12 +14,13 @@ from gammacaps.models import Model, load
 from gammacaps.models.folder import CONFIG
 from gammacaps.models.shipped import stored_at
 from gammacaps.runs.audits import Audit
+from gammacaps.runs.beyond import Beyond
 from gammacaps.runs.config import RunConfig, run_config
 from gammacaps.runs.metrics import read_metrics
 from gammacaps.runs.results import Results
 from gammacaps.runs.typed_json import Misfit, read_as
 
-RESULTS, AUDIT = "results.json", "audit.json"
+RESULTS, AUDIT, BEYOND = "results.json", "audit.json", "beyond.json"
 EPS = 0.1  # a radius where no run says one
 
 
@@ -122,7 +123,11 @@ class Run:
         """What `gammacaps audit` wrote; None where it did not."""
         return self._figures(AUDIT, Audit, "audit")
 
-    def _figures(self, name: str, kind: type[Results] | type[Audit], verb: str) -> dict[str, Any] | None:
+    def beyond(self) -> dict[str, Any] | None:
+        """What `gammacaps evaluate --beyond` wrote; None where it did not."""
+        return self._figures(BEYOND, Beyond, "evaluate --beyond")
+
+    def _figures(self, name: str, kind: type[Results] | type[Audit] | type[Beyond], verb: str) -> dict[str, Any] | None:
         path = self.folder / name
         if not path.exists():
             return None

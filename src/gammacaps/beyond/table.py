@@ -1,0 +1,68 @@
+"""Figures of beyond.json as a table that a person can read."""
+
+from typing import Any
+
+from gammacaps.names import NORM_TITLES
+
+
+def table(results: dict[str, Any]) -> str:
+    """Accuracies with their 95% intervals, what tells unseen things apart, and calibration."""
+    lines = [f"{results['data']['name']}, {results['data']['images']} test images", ""]
+    lines.append(f"  {'':<36}{'accuracy':>9}   95% interval")
+    lines += [accuracy(name, row) for name, row in main_rows(results)]
+    corruptions = results["corruptions"]
+    if corruptions["mean"] is not None:
+        lines.append(
+            f"  {'bad pictures, mean of ' + str(len(corruptions['kinds'])):<36}{100 * corruptions['mean']:>8.1f}%"
+        )
+    lines += [accuracy(f"  {row['kind']}", row) for row in corruptions["kinds"]]
+    for row in results["turned"] or ():
+        if row["angle"] in (30, 60, 90):
+            lines.append(accuracy(f"all turned right by {row['angle']} degrees", row["right"]))
+    if results["unseen"]:
+        eps = results["unseen"][0]["eps"]
+        lines += ["", "  Things it has never seen, told from the test images: AUROC, and (false alarms at 95%)"]
+        lines.append(
+            f"  {'':<16}{'by length':>18}{f'attacked, {eps:g}':>18}{'by pattern':>18}{f'attacked, {eps:g}':>18}"
+        )
+    for row in results["unseen"]:
+        lines.append(f"  {row['source']:<16}" + "".join(f"{cell:>18}" for cell in told(row)))
+    calibration = results["calibration"]
+    surest = ", ".join(
+        f"{100 * one['accuracy']:.1f}% of the surest {100 * one['share']:.0f}%" for one in halves(results)
+    )
+    lines += ["", f"  Calibration error of its longest class capsule {calibration['error']:.3f}; right are {surest}."]
+    notes = list(results["notes"])
+    if not results["complete"]:
+        notes.append("Not all of it was done in the time given: the same command goes on from here.")
+    return "\n".join([*lines, *(["", *(f"  Note: {note}" for note in notes)] if notes else [])])
+
+
+def main_rows(results: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Clean, the worst case in each norm, and that of turns, shifts and scalings: names and figures."""
+    norms = [(f"{NORM_TITLES[row['norm']]}, eps {row['eps']:g}", row) for row in results["norms"]]
+    grid = results["spatial"]["grid"]
+    place = f"worst of {grid['placements']} turns, shifts, scalings"
+    return [("clean", results["clean"]), *norms, (place, results["spatial"])]
+
+
+def told(row: dict[str, Any]) -> list[str]:
+    """By the length and by the pattern, clean and attacked: AUROC and false alarms."""
+    cells = []
+    for figures in (row["length"], row["pattern"]):
+        for each in (None, None) if figures is None else (figures, figures["attacked"]):
+            cells.append("-" if each is None else f"{each['auroc']:.3f} ({100 * each['false_alarms']:.0f}%)")
+    return cells
+
+
+def halves(results: dict[str, Any]) -> list[dict[str, Any]]:
+    """Half of the images answered, and all."""
+    return [results["calibration"]["answered"][place] for place in (0, -1)]
+
+
+def accuracy(name: str, row: dict[str, Any]) -> str:
+    if row["accuracy"] is None:
+        return f"  {name:<36}{'not yet':>9}"
+    low, high = row["interval"]
+    part = "" if row.get("complete", True) else f"   (of the first {row['images']} images)"
+    return f"  {name:<36}{100 * row['accuracy']:>8.1f}%   {100 * low:.1f} to {100 * high:.1f}{part}"
