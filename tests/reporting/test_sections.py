@@ -56,7 +56,7 @@ def test_added_again_it_is_replaced_where_it_stands(table):
     add_section(LONGEST, before="scores")
     add_section(replace(LONGEST, title="Better"))
     assert [(section.name, section.title) for section in table][1] == ("longest-name", "Better")
-    assert len(table) == 11
+    assert len(table) == 12
 
 
 @pytest.mark.parametrize(

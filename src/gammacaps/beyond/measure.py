@@ -1,8 +1,9 @@
 """A network and test images to the figures of beyond.json, part by part."""
 
 import dataclasses
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def over_the_angle(of: Subject, parts: KeptParts) -> list[dict[str, Any]] | None
         found = []
         for angle in ANGLES:
             of.progress("accuracy over the angle", angle, ANGLES[-1])
-            right, left = (share(_right(of, lambda part, a=way: placed(part, turn=a))) for way in (angle, -angle))
+            right, left = (share(_right(of, functools.partial(placed, turn=way))) for way in (angle, -angle))
             found.append({"angle": angle, "right": right, "left": left})
         return found
 
@@ -138,8 +139,9 @@ def corrupted(of: Subject, parts: KeptParts) -> dict[str, Any]:
 
         def measured(kind: str = kind) -> dict[str, Any]:
             # A batch's own seed, so that its images do not all get the same damage as those of the next one.
-            seeds = iter(of.config.seed * 1_000_003 % 2**31 + int(of.places[index[0]]) for index in of.batches())
-            return share(_right(of, lambda part: corrupt(part, kind, seed=next(seeds) % 2**31)))
+            firsts = (int(of.places[index[0]]) for index in of.batches())
+            seeds = iter((of.config.seed * 1_000_003 + first) % 2**31 for first in firsts)
+            return share(_right(of, lambda part: corrupt(part, kind, seed=next(seeds))))
 
         figures = parts.get(f"corruption {kind}", {"batch": of.config.batch}, measured)
         if figures is not None:
@@ -190,7 +192,7 @@ def deadline_of(config: EvaluateConfig, started: float | None = None) -> float:
 
 
 @torch.no_grad()
-def _right(of: Subject, change: Any) -> Tensor:
+def _right(of: Subject, change: Callable[[Tensor], Tensor]) -> Tensor:
     """Which images (M) the network answers rightly once they are changed."""
     answers = []
     for index in of.batches():

@@ -51,8 +51,7 @@ def _reliability(axes: Any, results: dict[str, Any]) -> None:
     most = max(one["images"] for one in filled)
     sizes = [20 + 180 * one["images"] / most for one in filled]
     axes.plot((0, 1), (0, 1), color="#999999", linewidth=1)
-    axes.scatter(
-        [one["sure"] for one in filled], [one["right"] for one in filled], s=sizes, color=STYLES[0][0], alpha=0.7
-    )
+    sure, often = ([one[name] for one in filled] for name in ("sure", "right"))
+    axes.scatter(sure, often, s=sizes, color=STYLES[0][0], alpha=0.7)
     axes.set(xlabel="how sure: longest class capsule", ylabel="how often right", xlim=(0, 1.03), ylim=(-0.03, 1.03))
     axes.grid(alpha=0.3)

@@ -12,26 +12,22 @@ def table(results: dict[str, Any]) -> str:
     lines += [accuracy(name, row) for name, row in main_rows(results)]
     corruptions = results["corruptions"]
     if corruptions["mean"] is not None:
-        lines.append(
-            f"  {'bad pictures, mean of ' + str(len(corruptions['kinds'])):<36}{100 * corruptions['mean']:>8.1f}%"
-        )
+        name = f"bad pictures, mean of {len(corruptions['kinds'])}"
+        lines.append(f"  {name:<36}{100 * corruptions['mean']:>8.1f}%")
     lines += [accuracy(f"  {row['kind']}", row) for row in corruptions["kinds"]]
     for row in results["turned"] or ():
         if row["angle"] in (30, 60, 90):
             lines.append(accuracy(f"all turned right by {row['angle']} degrees", row["right"]))
     if results["unseen"]:
-        eps = results["unseen"][0]["eps"]
+        attacked = f"attacked, {results['unseen'][0]['eps']:g}"
         lines += ["", "  Things it has never seen, told from the test images: AUROC, and (false alarms at 95%)"]
-        lines.append(
-            f"  {'':<16}{'by length':>18}{f'attacked, {eps:g}':>18}{'by pattern':>18}{f'attacked, {eps:g}':>18}"
-        )
+        lines.append(f"  {'':<16}" + "".join(f"{head:>18}" for head in ("by length", attacked, "by pattern", attacked)))
     for row in results["unseen"]:
         lines.append(f"  {row['source']:<16}" + "".join(f"{cell:>18}" for cell in told(row)))
     calibration = results["calibration"]
-    surest = ", ".join(
-        f"{100 * one['accuracy']:.1f}% of the surest {100 * one['share']:.0f}%" for one in halves(results)
-    )
-    lines += ["", f"  Calibration error of its longest class capsule {calibration['error']:.3f}; right are {surest}."]
+    shares = [(one["accuracy"], one["share"]) for one in halves(results)]
+    surest = ", ".join(f"{100 * right:.1f}% of the surest {100 * part:.0f}%" for right, part in shares)
+    lines += ["", f"  Calibration error {calibration['error']:.3f}; right are {surest}."]
     notes = list(results["notes"])
     if not results["complete"]:
         notes.append("Not all of it was done in the time given: the same command goes on from here.")

@@ -33,7 +33,7 @@ def other_sets(own: str, asked: Sequence[str], data_dir: str | Path | None) -> t
 def unseen_images(
     source: str, shape: tuple[int, int, int], count: int, *, seed: int, data_dir: str | Path | None = None
 ) -> Tensor:
-    """So many images (or fewer, where a data set has no more) of the network's shape (C, H, W) that it has no class for.
+    """So many images (or all of a smaller data set) of the network's shape (C, H, W) that it has no class for.
 
     Uniform noise; blank ones of one grey each, from black to white; or test images of a data set, each class in its
     turn, grey ones with equal channels and colours as their mean where the network's have another number of channels.
@@ -77,9 +77,8 @@ def told_apart(
     The attack is on the class capsule, and an image that it makes no longer stays as it is.
     """
     clean = said(model, images, batch, device)
-    moved = [
-        lengthened(model, part.to(device), eps=eps, seed=seed + k).cpu() for k, part in enumerate(images.split(batch))
-    ]
+    starts = enumerate(images.split(batch), start=seed)
+    moved = [lengthened(model, part.to(device), eps=eps, seed=own).cpu() for own, part in starts]
     attacked = said(model, torch.cat(moved), batch, device)
     longer = attacked.sure > clean.sure
     sure = torch.where(longer, attacked.sure, clean.sure)

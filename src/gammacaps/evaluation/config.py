@@ -37,8 +37,8 @@ class EvaluateConfig:
     minutes: float | None = None
     """Stop after so long; the same command later goes on."""
     beyond: bool = False
-    """Measure in place of the attacks what else it withstands, and write beyond.json and beyond.png: the norms L-inf, L2
-    and L1, turns and shifts, bad pictures, things it has never seen, and whether it is as sure as it is right."""
+    """Measure in place of the attacks what else it withstands, and write beyond.json and beyond.png: the norms L-inf,
+    L2 and L1, turns and shifts, bad pictures, things it has never seen, and whether it is as sure as it is right."""
     unseen: tuple[str, ...] = ()
     """Data sets of things that the network has no class for, for --beyond; without it mnist, fashion-mini and smallnorb
     as far as they are on this machine."""

@@ -5,6 +5,7 @@ from typing import Any
 from gammacaps.errors import check_choice, check_name_is_free
 from gammacaps.reporting.section import Section
 from gammacaps.reporting.sections.audit import AUDIT
+from gammacaps.reporting.sections.beyond import BEYOND_SECTION
 from gammacaps.reporting.sections.checks import CHECKS
 from gammacaps.reporting.sections.classes import CLASSES
 from gammacaps.reporting.sections.hidden import HIDDEN
@@ -20,6 +21,7 @@ SECTIONS: list[Section[Any]] = [
     SCORES,
     CHECKS,
     STRENGTH,
+    BEYOND_SECTION,
     CLASSES,
     HIDDEN,
     TREES,
