@@ -70,7 +70,7 @@ def test_added_again_it_is_replaced_where_it_stands(table):
 def test_names_that_can_t_be_are_refused(name, before, words, table):
     with pytest.raises(InputError, match=words):
         add_section(Section(name, "Mine", longest_name, bold), before=before)
-    assert len(table) == 10
+    assert len(table) == 11
 
 
 def test_a_section_that_needs_what_the_run_lacks_is_left_out(run, quick, table):

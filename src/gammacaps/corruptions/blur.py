@@ -38,11 +38,11 @@ def motion_blur(images: Tensor, generator: torch.Generator) -> Tensor:
     """
     steps = torch.arange(2 * round(RADIUS * unit(images)) + 1, dtype=torch.float64)
     weights = (-0.5 * (steps / (DEVIATION * unit(images))) ** 2).exp()
-    weights = (weights / weights.sum()).tolist()
+    weights = weights / weights.sum()
     angle = torch.deg2rad(ANGLE * (2 * torch.rand(len(images), generator=generator, dtype=torch.float64) - 1))
     of, channel = torch.arange(len(images))[:, None, None, None], torch.arange(images.shape[1])[:, None, None]
     total = torch.zeros_like(images)
-    for step, weight in zip(steps, weights, strict=True):
+    for step, weight in zip(steps, weights.tolist(), strict=True):
         rows, columns = (
             (torch.arange(side) + (step * way).round().long()[:, None]).clamp(0, side - 1)  # B side
             for side, way in zip(images.shape[2:], (angle.sin(), angle.cos()), strict=True)

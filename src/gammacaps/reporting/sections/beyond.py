@@ -78,9 +78,9 @@ def draw(shown: ShownBeyond) -> str:
         f"{shown.images:,} test images: changes that are small in other norms, the worst of many turns, shifts and "
         "scalings, and the fifteen kinds of bad pictures of MNIST-C.",
         "Unseen things are noise, blank images and other data sets. AUROC says how often a test image gets the higher "
-        "number of two, one of each: 1 is always, 0.5 is chance. The number is the length of the longest class capsule, "
-        "or how well the pattern of active hidden capsules fits a known one; attacked means that the unseen image was "
-        "changed within eps to make a class capsule long.",
+        "number of two, one of each: 1 is always, 0.5 is chance. The number is the length of the longest class "
+        "capsule, or how well the pattern of active hidden capsules fits a known one; attacked means that the unseen "
+        "image was changed within eps to make a class capsule long.",
     )
     return intro + "".join(map(table, shown.tables)) + "".join(map(curve, shown.curves)) + notes(shown.notes)
 
