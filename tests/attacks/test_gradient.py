@@ -169,7 +169,7 @@ def test_dlr_is_its_formula():
     ("change", "words"),
     [
         ({"loss": "margn"}, "no loss of an attack 'margn' .did you mean 'margin'"),
-        ({"norm": "l1"}, "no norm 'l1'"),
+        ({"norm": "l3"}, "no norm 'l3'"),
         ({"images": torch.rand(6, 1, 4, 5) + 1}, "pixels must be finite and within"),
         ({"images": torch.full((6, 1, 4, 5), float("nan"))}, "pixels must be finite"),
         ({"labels": torch.zeros(5, dtype=torch.int64)}, "6 images need labels"),
