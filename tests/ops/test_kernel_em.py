@@ -106,7 +106,8 @@ def test_results_and_gradients_are_the_formula_s_for_any_number_of_iterations(si
     layer, poses, activations = layer_of(size, iterations)
     grads = random_grads(layer, poses)
     ours = routed(layer, poses, activations, "triton", grads=grads)
-    check(ours, routed(layer, poses, activations, "torch", torch.float64, grads))
+    plain = routed(layer, poses, activations, "torch", grads=grads)  # each iteration adds to what float32 errs
+    check(ours, routed(layer, poses, activations, "torch", torch.float64, grads), plain)
 
 
 @pytest.mark.parametrize("given", [0, 1, 2])

@@ -28,7 +28,7 @@ class FastSteps:
         self.x = torch.zeros(batch, *model.image_shape, device=device)
         self.chosen = torch.zeros(batch, dtype=torch.int64, device=device)
         # Read by the kernel at each replay: the step may change from one to the next.
-        self.step, self.penalty = torch.zeros(1, device=device), torch.full((1,), penalty, device=device)
+        self.step, self.penalty = torch.zeros(1, device=device), torch.full((1,), float(penalty), device=device)
         self.recording: Recording | None = None
 
     def run(

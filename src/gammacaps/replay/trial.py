@@ -18,6 +18,8 @@ from gammacaps.replay.recording import CannotRecord
 TRIED = 13
 # So far from its own answers, relative to their size, they may be: by rounding in float32, and in half precision.
 LIMIT, HALF_LIMIT = 1e-2, 5e-2
+# One thread at a time looks for waits: how torch warns of them is set for the whole process.
+_looking = threading.Lock()
 
 
 def may_replay(model: nn.Module, images: Tensor, room: Room) -> bool:
@@ -78,13 +80,14 @@ def _waits() -> Iterator[list[str]]:
     if not torch.cuda.is_available():
         yield said
         return
-    before, thread = torch.cuda.get_sync_debug_mode(), threading.get_ident()
+    thread = threading.get_ident()
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
         if threading.get_ident() == thread and "called a synchronizing" in str(message):
             said.append(str(message))
 
-    with warnings.catch_warnings():
+    with _looking, warnings.catch_warnings():
+        before = torch.cuda.get_sync_debug_mode()
         warnings.simplefilter("always")
         warnings.showwarning = note
         torch.cuda.set_sync_debug_mode("warn")
