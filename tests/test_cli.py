@@ -202,8 +202,9 @@ def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
     for name in ("robust", "standard"):
         assert (tmp_path / "demo" / name / "results.json").exists()
     assert (tmp_path / "demo" / "attacked.png").read_bytes().startswith(b"\x89PNG")
-    assert f"open in a browser: {tmp_path / 'demo' / 'robust' / 'report.html'}" in out
-    assert "Ankle boot" in (tmp_path / "demo" / "robust" / "report.html").read_text()
+    page = tmp_path / "demo" / "robust" / "side-by-side.html"
+    assert f"open in a browser: {page}" in out
+    assert "2 standard, trained on clean images" in page.read_text()
 
 
 @pytest.fixture(scope="module")
