@@ -86,4 +86,4 @@ def answer(label: str, given: str) -> str:
     return f'<p class="answer {kind}">{mark}\N{NO-BREAK SPACE}{escape(given)}</p>'
 
 
-IMAGES = Section("images", "Its answers, clean and attacked", collect, draw, first=True, beside=draw_beside)
+IMAGES = Section("images", "Answers, clean and attacked", collect, draw, first=True, beside=draw_beside)
