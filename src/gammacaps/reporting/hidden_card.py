@@ -9,8 +9,8 @@ from gammacaps.reporting.cards import length_bar, note
 from gammacaps.reporting.content import Picture, Value
 from gammacaps.reporting.markup import picture, words
 
-LETTERS = 12  # classes that have their first letters under the bars, at most
-WIDE, HIGH = 18, 30  # of the bars' places
+WIDTH, HIGH = 180, 30  # of the bars together
+LETTER, NAMED = 8, 12  # a letter's width; of more classes there are no letters under the bars
 
 
 @dataclass(frozen=True)
@@ -58,22 +58,24 @@ def bars(card: HiddenCard) -> str:
     """In what share of each class's images it is on: a bar a class, strong for the classes that it stands for."""
     if not card.rates:
         return ""
+    wide = WIDTH / len(card.rates)
+    letters = int(wide / LETTER) if len(card.rates) <= NAMED else 0
     parts = []
     for place, (name, share) in enumerate(card.rates):
-        x, tall = place * WIDE, HIGH * share
+        across = f'x="{(place + 0.1) * wide:.1f}" width="{0.8 * wide:.1f}"'
         strong = " own" if name in card.classes else ""
-        parts.append(f'<rect class="rail" x="{x + 2}" y="0" width="{WIDE - 4}" height="{HIGH}"/>')
+        parts.append(f'<rect class="rail" {across} y="0" height="{HIGH}"/>')
         parts.append(
-            f'<rect class="on{strong}" x="{x + 2}" y="{HIGH - tall:.1f}" width="{WIDE - 4}" height="{tall:.1f}">'
+            f'<rect class="on{strong}" {across} y="{HIGH * (1 - share):.1f}" height="{HIGH * share:.1f}">'
             f"<title>{escape(name)}: on in {100 * share:.0f}%</title></rect>"
         )
-        if len(card.rates) <= LETTERS:
-            parts.append(f'<text x="{x + WIDE / 2}" y="{HIGH + 11}" text-anchor="middle">{escape(name[:2])}</text>')
+        if letters:
+            middle = (place + 0.5) * wide
+            parts.append(f'<text x="{middle:.1f}" y="{HIGH + 11}" text-anchor="middle">{escape(name[:letters])}</text>')
     told = "; ".join(f"{name} {100 * share:.0f}%" for name, share in card.rates)
-    box = f"0 0 {WIDE * len(card.rates)} {HIGH + (14 if len(card.rates) <= LETTERS else 0)}"
+    box = f"0 0 {WIDTH} {HIGH + (14 if letters else 0)}"
     label = escape(f"On in the images of each class: {told}")
-    even = ' preserveAspectRatio="none"' if len(card.rates) > LETTERS else ""
-    return f'<svg class="bars" viewBox="{box}"{even} role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    return f'<svg class="bars" viewBox="{box}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
 def more(card: HiddenCard) -> str:

@@ -52,7 +52,7 @@ def draw(shown: ShownImages) -> str:
         for one in shown.images
     )
     words = (
-        "Above: test images, of each class the first that it answers rightly, if there is one. Below: the same "
+        "Above: test images, the first of each class that it answers rightly, if there are any. Below: the same "
         f"attacked (PGD), no pixel changed by more than {shown.eps:g}. Under each, the network’s answer."
     )
     return f'<ol class="answers">{columns}</ol><p class="note">{escape(words)}</p>'
@@ -71,7 +71,7 @@ def draw_beside(several: list[tuple[str, ShownImages]]) -> str:
         )
     rows = "; below, ".join(f"attacked to mislead {number} {name}" for number, (name, _) in enumerate(several, start=1))
     words = (
-        "Above: test images, of each class the first that both answer rightly, if there is one. "
+        "Above: test images, the first of each class that both answer rightly, if there are any. "
         f"Below, {rows}, each with the answer of that network. By PGD, no pixel changed by more than "
         f"{several[0][1].eps:g}."
     )
