@@ -22,8 +22,7 @@ def test_the_first_process_alone_looks_for_the_run_that_is_evaluated(tmp_path, m
 
     others = Second(rank=1, count=2)
     monkeypatch.setattr("gammacaps.api.joined", lambda: contextlib.nullcontext(others))
-    for module in ("gammacaps.api", "gammacaps.evaluation.several"):
-        monkeypatch.setattr(f"{module}.run_folders", touched)
+    monkeypatch.setattr("gammacaps.evaluation.several.run_folders", touched)
     seen = []
 
     def evaluate_run(folder, config, *, quiet, processes):

@@ -134,6 +134,7 @@ def test_a_config_file_in_and_options_over_it(tmp_path):
         (["train", "--resume", "nowhere", "--robust"], "goes on with the run's own options"),
         (["train", "--resume", "nowhere", "--out", "RUN"], "goes on with the run's own options"),
         (["evaluate"], "Name the run's folder, such as"),
+        (["report"], "Name the run's folder, such as"),
         (["evaluate", "nowhere", "--attacks", "strongest"], "did you mean 'strong'"),
         (["evaluate", "nowhere"], "There is no run's folder nowhere"),
         (["data", "mnits"], "did you mean 'mnist'"),
@@ -202,8 +203,9 @@ def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
     for name in ("robust", "standard"):
         assert (tmp_path / "demo" / name / "results.json").exists()
     assert (tmp_path / "demo" / "attacked.png").read_bytes().startswith(b"\x89PNG")
-    assert f"open in a browser: {tmp_path / 'demo' / 'robust' / 'report.html'}" in out
-    assert "Ankle boot" in (tmp_path / "demo" / "robust" / "report.html").read_text()
+    page = tmp_path / "demo" / "robust" / "side-by-side.html"
+    assert f"open in a browser: {page}" in out
+    assert "2 standard, trained on clean images" in page.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -330,8 +332,8 @@ def test_figures_are_printed_before_a_curve_that_can_t_be_drawn(tmp_path, monkey
         ("bench --preset big", "Invalid choice 'big' for argument '--preset': expected one of ('paper', 'small'); see"),
         ("export runs/mine", "Missing from gammacaps export: --out (the file, ending in .onnx or .pt2); see gammacaps"),
         (
-            "report",
-            "Missing from gammacaps report: PATH (the run's folder, or a shipped network's name); see gammacaps",
+            "explain",
+            "Missing from gammacaps explain: PATH (the run's folder, or a shipped network's name); see gammacaps",
         ),
         ("export", "Missing from gammacaps export: PATH (the run's folder) and --out (the file, ending in .onnx or"),
         ("train --minutes x", "--minutes takes a number, not 'x'; see gammacaps train --help."),

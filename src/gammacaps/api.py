@@ -20,8 +20,7 @@ from gammacaps.evaluation.robustness import robustness as measure_robustness
 from gammacaps.evaluation.several import evaluate_runs
 from gammacaps.models import Model
 from gammacaps.reporting.config import ReportConfig
-from gammacaps.reporting.run import PAGE, report_run
-from gammacaps.runs.folders import run_folders
+from gammacaps.reporting.run import page_folders, report_runs
 from gammacaps.runs.run import EPS
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.runs.typed_json import Misfit, read_as
@@ -96,11 +95,12 @@ def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, 
     return results
 
 
-def report(run: str | Path, **options: Any) -> Path:
+def report(run: str | Path, other: str | Path | None = None, **options: Any) -> Path:
     """Writes the page that shows a run, as `gammacaps report`, and gives its path.
 
     Args:
         run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
+        other: another, to show both side by side.
         options: those of `gammacaps report`, such as starts=5, steps=50, trees=2.
 
     >>> import gammacaps
@@ -108,8 +108,8 @@ def report(run: str | Path, **options: Any) -> Path:
     'report.html'
     """
     config = _configured(ReportConfig, options)
-    (folder,) = run_folders((_path(run, "A run"),), (PAGE,))
-    return report_run(folder, config)
+    runs = (run,) if other is None else (run, other)
+    return report_runs(page_folders([_path(each, "A run") for each in runs]), config)
 
 
 def robustness(

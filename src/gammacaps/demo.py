@@ -21,7 +21,7 @@ from gammacaps.files import write_figure, write_whole, writing
 from gammacaps.models import Model
 from gammacaps.progress import say
 from gammacaps.reporting.config import ReportConfig
-from gammacaps.reporting.run import report_run
+from gammacaps.reporting.run import report_runs
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.train import train
@@ -29,10 +29,10 @@ from gammacaps.training.train import train
 EPS = 0.1
 HOW = {"under attack": "under attack", "standard": "on clean images"}
 EVALUATION = EvaluateConfig(attacks=("paper",), eps=(0.05, EPS), limit=200, device="cpu", checks=False)
-# Of the network trained under attack alone, and of fewer images, so that all of it takes minutes.
+# With more attacks and of fewer images, so that all of it takes minutes.
 CHECKED = EvaluateConfig(eps=(EPS,), sweep=(0.02, 0.05, 0.1, 0.15, 0.2, 0.3), limit=60, device="cpu")
 AUDIT = AuditConfig(limit=60, device="cpu")
-REPORT = ReportConfig(images=500, device="cpu", beside="fashion-mini")
+REPORT = ReportConfig(images=500, device="cpu")
 
 
 def run_demo(
@@ -63,17 +63,18 @@ def run_demo(
     say("4/5 Drawing what the attack does to each ...")
     picture = folder / "attacked.png"
     draw(models, load_set("fashion-mini", "test"), picture)
-    say("5/5 Looking into the network trained under attack: is it to be believed, what do its capsules mean ...")
-    evaluate_run(runs["under attack"], checked, quiet=True)
-    audited = audit_run(runs["under attack"], audit, quiet=True)
-    page = report_run(runs["under attack"], report)
+    say("5/5 Looking into both: are the figures to be believed, what do their capsules mean ...")
+    for run in runs.values():
+        evaluate_run(run, checked, quiet=True)
+    audited, _ = (audit_run(run, audit, quiet=True) for run in runs.values())
+    page = report_runs(tuple(runs.values()), report)
     print(side_by_side(results))
     print(f"\n{named_capsules(audited)}")
     print(f"\nPicture: {picture}")
     for name, run in runs.items():
         print(f"The network trained {HOW[name]}: {run}")
-    print(f"All about the first, to open in a browser: {page}")
-    print("To play with the network beside it there, which was trained longer and comes along: gammacaps explore")
+    print(f"All about both side by side, to open in a browser: {page}")
+    print("To play with a network that was trained longer and comes along: gammacaps explore")
     print(f"All of it took {time.monotonic() - started:.0f} s.")
 
 

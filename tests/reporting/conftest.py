@@ -8,6 +8,8 @@ from gammacaps.auditing.run import audit_run
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.reporting.config import ReportConfig
+from gammacaps.reporting.page import compose
+from gammacaps.reporting.study import open_study
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.train import train
 
@@ -33,3 +35,19 @@ def run(tmp_path_factory):
 def quick():
     """Options that make a page in no time."""
     return ReportConfig(starts=2, steps=2, trees=2, images=20, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def study(run, quick):
+    return open_study(run, quick)
+
+
+@pytest.fixture(scope="session")
+def page(study):
+    return compose(study)
+
+
+@pytest.fixture(scope="session")
+def contents(page):
+    """By the names of the sections."""
+    return page.contents

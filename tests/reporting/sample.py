@@ -6,13 +6,15 @@ from dataclasses import replace
 import numpy as np
 from PIL import Image
 
-from gammacaps.reporting.cards import CapsuleCard
-from gammacaps.reporting.content import Curve, Fact, Figure, Picture, Series, Table
+from gammacaps.reporting.cards import ClassCard
+from gammacaps.reporting.content import Curve, Fact, Figure, Picture, Series, Table, Value
+from gammacaps.reporting.hidden_card import HiddenCard
 from gammacaps.reporting.page import Page
 from gammacaps.reporting.sections.audit import ShownAudit
 from gammacaps.reporting.sections.checks import ShownCheck
 from gammacaps.reporting.sections.classes import ClassCards
 from gammacaps.reporting.sections.hidden import Galleries, Gallery
+from gammacaps.reporting.sections.images import ShownImage, ShownImages
 from gammacaps.reporting.sections.network import About
 from gammacaps.reporting.sections.rerun import Command, Rerun
 from gammacaps.reporting.sections.scores import Score, Scores
@@ -36,9 +38,25 @@ def svg(width: int = 700) -> str:
     )
 
 
-def capsule(name: str, seed: int, length: float, *serves: tuple[str, float], note: str = "") -> CapsuleCard:
+def capsule(name: str, seed: int, length: float, note: str = "") -> ClassCard:
     generated = Picture(png(seed), f"Generated input of {name}")
-    return CapsuleCard(name, generated, length, serves, Picture(png(seed + 50), f"A training image: {name}"), note)
+    return ClassCard(name, generated, length, Picture(png(seed + 50), f"A training image: {name}"), note)
+
+
+def hidden(number: int, *classes: str, kind: str = "gamma-capsule", note: str = "") -> HiddenCard:
+    rates = tuple((name, 0.9 if name in classes else 0.1) for name in CLASSES)
+    gamma = Value(f"gamma hidden 1 {number}", "0.50") if classes else None
+    name = " and ".join(classes)
+    generated = Picture(png(20 + number), f"Generated input of capsule {number}")
+    return HiddenCard(number, generated, 0.8, rates, kind, name, classes, gamma, note=note, real=generated)
+
+
+def shown_images(names: tuple[str, ...] = CLASSES) -> ShownImages:
+    images = tuple(
+        ShownImage(name, Picture(png(k), name), name, Picture(png(k + 5), f"{name} attacked"), names[0])
+        for k, name in enumerate(names)
+    )
+    return ShownImages(images, 0.1)
 
 
 def bare() -> Page:
@@ -60,9 +78,9 @@ def full() -> Page:
         Series(name, tuple(zip(eps, ys, strict=True)), tuple((max(0, y - 0.04), min(1, y + 0.04)) for y in ys))
         for name, ys in zip(names, (fgsm, pgd), strict=True)
     )
-    rows = [Score("clean", 0.0, 0.86, 0.83, 0.89)]
+    rows = [Score("Clean", 0.0, 0.86, 0.83, 0.89)]
     rows += [
-        Score(f"{name}, eps {e:g}", e, y, max(0, y - 0.04), y + 0.04)
+        Score(name, e, y, max(0, y - 0.04), y + 0.04)
         for name, ys in zip(names, (fgsm, pgd), strict=True)
         for e, y in zip(eps[1:], ys[1:], strict=True)
     ]
@@ -74,7 +92,19 @@ def full() -> Page:
         "The verdict holds for thresholds up to 0.2.",
         marks=(("used here", 0.1),),
     )
+    strength = Curve(
+        "Accuracy and the size of the attack",
+        "eps",
+        "images answered rightly",
+        series,
+        "The bands are 95% intervals.",
+        levels=(("guessing", 0.25),),
+        marks=(("trained at", 0.1),),
+        accuracies=True,
+    )
     contents = {
+        "images": shown_images(),
+        "curve": replace(strength, title="", y=""),
         "network": About(
             "A gamma-capsule network that tells 4 kinds of images apart, trained for 1,200 steps under attack.",
             (Fact("Weights", "347,152"), Fact("Routing", "sda", "scaled-distance agreement, 3 iterations")),
@@ -91,34 +121,21 @@ def full() -> Page:
                 "Noise does less than an attack", "fail", "12 points", "Random noise does more harm than the attack."
             ),
         ),
-        "strength": Curve(
-            "Accuracy and the size of the attack",
-            "eps",
-            "images answered rightly",
-            series,
-            "The bands are 95% intervals.",
-            levels=(("guessing", 0.25),),
-            marks=(("trained at", 0.1),),
-        ),
-        "classes": ClassCards(
-            tuple(
-                capsule(name, place, 0.9 - 0.2 * place, (name, 0.9 - 0.2 * place)) for place, name in enumerate(CLASSES)
-            )
-        ),
+        "strength": strength,
+        "classes": ClassCards(tuple(capsule(name, place, 0.9 - 0.2 * place) for place, name in enumerate(CLASSES))),
         "hidden": Galleries(
             (
                 Gallery(
                     "hidden 1",
                     (
-                        *(
-                            capsule(f"Capsule {k}", 20 + k, 0.8, (CLASSES[k % 4], 0.7), (CLASSES[0], 0.2))
-                            for k in range(6)
-                        ),
-                        capsule("Capsule 6", 26, 0.02, note="nothing was found that activates it"),
+                        *(hidden(k, CLASSES[k % 4]) for k in range(6)),
+                        hidden(6, kind="dead", note="nothing was found that activates it"),
+                        hidden(7, kind="not useful"),
                     ),
                 ),
             ),
             audited=True,
+            eps=0.1,
         ),
         "trees": ShownTrees(
             tuple(
@@ -147,7 +164,12 @@ def full() -> Page:
             ("A capsule that is never active has no usefulness.",),
         ),
         "maps": (
-            Figure("Confusion", Picture(png(99, 300, 900), "Confusion matrix"), "Rows are true classes."),
+            Figure(
+                "Confusion",
+                Picture(png(99, 300, 900), "Confusion matrix"),
+                "Rows are true classes.",
+                dark=Picture(png(98, 300, 900), "Confusion matrix"),
+            ),
             Figure("Filters", Picture(svg(300), "Filters of the first layer"), "Concentrated weights."),
         ),
         "rerun": Rerun(
@@ -165,10 +187,14 @@ def full() -> Page:
     return Page(
         title=f"A network for {EVIL}",
         run="runs/mine",
-        headline=(
-            Fact("right on clean images", "86.0%", "83.0 to 89.0, 500 images"),
-            Fact("right under PGD-40, eps 0.1", "58.0%", "54.0 to 62.0"),
-            Fact("T, how near to a tree", "0.48", "0: no structure, 1: a tree"),
+        verdict=(
+            (
+                "It holds: ",
+                Value("accuracy Clean 0", "86.0%"),
+                " are right, and ",
+                Value("accuracy PGD-40 0.1", "58.0%"),
+            ),
+            ("The measurement: PGD-40 on 500 test images.",),
         ),
         contents=contents,
     )

@@ -63,15 +63,15 @@ def test_trees_and_the_audit_each_say_their_tau():
     assert "capsules that are active, longer than 0.15," in page["trees"]
     assert "when it is longer than tau = 0.3." in page["audit"]
     assert re.findall("<dt>(.*?)</dt>", page["audit"]) == ["Gamma-capsule", "Non-robust", "Not useful", "Dead"]
-    assert "dead means longer than tau in none of them" in page["hidden"]
+    assert "Dead means on in none of the images" in page["hidden"]
     alone = with_contents(full(), audit=None, hidden=replace(contents["hidden"], audited=False))
-    assert "dead" not in sections(render(alone))["hidden"]
+    assert "Dead" not in sections(render(alone))["hidden"]
 
 
 def test_sections_that_nothing_fills_are_left_out():
     assert list(sections(render(bare()))) == ["network", "scores", "audit", "rerun"]
-    page = with_contents(full(), strength=None, hidden=None, trees=None)
-    assert list(sections(render(page))) == ["network", "scores", "checks", "classes", "audit", "maps", "rerun"]
+    page = with_contents(full(), images=None, strength=None, hidden=None, trees=None)
+    assert list(sections(render(page))) == ["curve", "network", "scores", "checks", "classes", "audit", "maps", "rerun"]
 
 
 def test_checks_are_summed_up_with_the_worst_first():

@@ -46,9 +46,9 @@ def _by_pattern(results: dict[str, Any]) -> list[str]:
     clean, attacked, own, own_attacked = (f"{100 * found[name]:.0f}%" for name in shares)
     return [
         f"From which of the {found['capsules']} capsules are active, and nothing else, the class is told in {clean} of "
-        f"the images, and in {attacked} where the network's answer is attacked (PGD, eps {found['eps']:g}); the "
-        f"network itself is right in {own} and {own_attacked}. By {found['method']}, fitted to clean images of one "
-        "half and tested on the other."
+        f"the images, and in {attacked} where the network's answer is attacked (PGD, eps {found['eps']:g}); on "
+        f"the same {results['data']['images']:,} images the network itself is right in {own} and "
+        f"{own_attacked}. By {found['method']}, fitted to clean images of one half and tested on the other."
     ]
 
 

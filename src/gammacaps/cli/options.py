@@ -93,10 +93,11 @@ class ExplainOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Write one page about a run, report.html, that shows all of it and needs nothing else."""
+    """Write one page about a run, report.html, that shows all of it and needs nothing else; or about two runs,
+    side-by-side.html in the first one's folder."""
 
-    run: tyro.conf.Positional[Path]
-    """The run's folder, or a shipped network's name."""
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """The run's folder, or a shipped network's name; or two, side by side."""
     report: ReportConfig = field(default_factory=ReportConfig)
 
 

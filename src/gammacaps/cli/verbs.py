@@ -116,11 +116,9 @@ def explain(options: ExplainOptions) -> None:
 
 
 def report(options: ReportOptions) -> None:
-    from gammacaps.reporting.run import PAGE, report_run
-    from gammacaps.runs.folders import run_folders
+    from gammacaps.reporting.run import page_folders, report_runs
 
-    (run,) = run_folders((options.run,), (PAGE,))
-    show(f"Open in a browser: {report_run(run, options.report)}")
+    show(f"Open in a browser: {report_runs(page_folders(options.runs), options.report)}")
 
 
 def explore(options: ExploreOptions) -> None:

@@ -1,7 +1,9 @@
 """What a page can hold: images and figures as small PNG files, tensors as plain numbers."""
 
+import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,18 @@ SIDE = 84  # pixels of an image in a grid: 28 three times
 FONT = 12  # height of the captions, in pixels
 GAP = 6  # pixels between the images of a grid
 TICKS = 40  # names along an axis, at most
+_DARK = ContextVar("dark", default=False)
+INK, PAPER = "#d6d5d1", "#15171a"  # on dark pages
+
+
+@contextlib.contextmanager
+def dark_paper() -> Iterator[None]:
+    """Figures and grids that are drawn inside have light words on dark paper; images stay as they are."""
+    before = _DARK.set(True)
+    try:
+        yield
+    finally:
+        _DARK.reset(before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +75,12 @@ def grid_png(rows: Sequence[Row], *, side: int = SIDE, gap: int = GAP) -> bytes:
     heights = [height + gap + (count * (FONT + 4) + 1 if count else 0) for count in lines]
     size = (left + max(map(len, cells)) * (width + gap), gap + sum(heights))
     colour = any(cell.ndim == 3 for row in cells for cell in row)
-    page = Image.new("RGB" if colour else "L", size, "white")
+    ink, paper = (INK, PAPER) if _DARK.get() else ("black", "white")
+    page = Image.new("RGB" if colour or _DARK.get() else "L", size, paper)
     draw = ImageDraw.Draw(page)
     top = gap
     for row, line, images, taken in zip(rows, captions, cells, heights, strict=True):
-        draw.text((gap, top + height // 2), row.name, "black", font, anchor="lm")
+        draw.text((gap, top + height // 2), row.name, ink, font, anchor="lm")
         for column, cell in enumerate(images):
             x = left + column * (width + gap)
             draw.rectangle((x - 1, top - 1, x + width, top + height), outline="#bbbbbb")
@@ -73,7 +88,7 @@ def grid_png(rows: Sequence[Row], *, side: int = SIDE, gap: int = GAP) -> bytes:
         for column, caption in enumerate(line):
             middle = left + column * (width + gap) + width // 2
             for number, words in enumerate(caption.split("\n")):
-                draw.text((middle, top + height + 3 + number * (FONT + 4)), words, "black", font, anchor="mt")
+                draw.text((middle, top + height + 3 + number * (FONT + 4)), words, ink, font, anchor="mt")
         top += taken
     return _compact(page)
 
@@ -83,6 +98,8 @@ def figure_png(figure: "Figure", dpi: int = 100) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
+    if _DARK.get():
+        _darken(figure)
     figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
@@ -100,15 +117,17 @@ def heat_figure(
     top: float = 1.0,
     cells: Sequence[Sequence[str]] | None = None,
 ) -> "Figure":
-    """A matrix as shades from white (0) to dark blue (`top`), its axes named, with the words of `cells` where given."""
+    """A matrix as shades from the paper's (0) to strong blue (`top`), its axes named, with the words of `cells`."""
+    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
 
+    shade = LinearSegmentedColormap.from_list("night", (PAPER, "#3b82c4", "#c6e2ff")) if _DARK.get() else "Blues"
     R, C = values.shape
     width = min(9.0, max(4.0, 1.6 + 0.42 * C))
     height = min(9.0, max(2.2, 1.3 + 0.26 * R))
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots()
-    shades = axes.imshow(values.cpu().numpy(), cmap="Blues", vmin=0, vmax=top, aspect="auto", interpolation="nearest")
+    shades = axes.imshow(values.cpu().numpy(), cmap=shade, vmin=0, vmax=top, aspect="auto", interpolation="nearest")
     axes.set_title(title, fontsize=10)
     axes.set_xlabel(across, fontsize=9)
     axes.set_ylabel(down, fontsize=9)
@@ -120,11 +139,24 @@ def heat_figure(
             name.set(rotation=45, ha="right", rotation_mode="anchor")
     for r, line in enumerate(cells or ()):
         for c, word in enumerate(line):
-            dark = values[r, c].item() > 0.6 * top
-            axes.text(c, r, word, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
+            strong = values[r, c].item() > 0.6 * top
+            colour = "black" if strong is _DARK.get() else "white"
+            axes.text(c, r, word, ha="center", va="center", fontsize=7.5, color=colour)
     if cells is None:
         figure.colorbar(shades, ax=axes, fraction=0.05, pad=0.02).ax.tick_params(labelsize=8)
     return figure
+
+
+def _darken(figure: "Figure") -> None:
+    """Dark paper and light ink for all that is around the pictures of a figure."""
+    figure.set_facecolor(PAPER)
+    for axes in figure.axes:
+        axes.set_facecolor(PAPER)
+        axes.tick_params(colors=INK, which="both")
+        for name in (axes.title, axes.xaxis.label, axes.yaxis.label):
+            name.set_color(INK)
+        for spine in axes.spines.values():
+            spine.set_edgecolor(INK)
 
 
 def plain(tensor: Tensor) -> Any:

@@ -4,9 +4,8 @@ from typing import Any
 
 from gammacaps.evaluation.table import shown as merged
 from gammacaps.evaluation.table import title
+from gammacaps.reporting.shares import WORST
 from gammacaps.reporting.study import Study
-
-WORST = "Worst case of all attacks"
 
 
 def under_attack(results: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -23,6 +22,11 @@ def attack_name(row: dict[str, Any]) -> str:
     """As in PGD-40; its radius is told beside it."""
     name = title(row).rpartition(" eps ")[0]
     return name[0].upper() + name[1:]
+
+
+def name_of(row: dict[str, Any]) -> str:
+    """The attack's name, or that of the worst case."""
+    return attack_name(row) if "attack" in row else WORST
 
 
 def earlier(study: Study, figures: dict[str, Any]) -> tuple[str, ...]:

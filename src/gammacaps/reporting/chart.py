@@ -8,8 +8,8 @@ from gammacaps.reporting.content import Curve, Series
 
 Scale = Callable[[float], float]  # from a value to its place in the picture
 
-WIDTH, HEIGHT = 480, 300
-LEFT, RIGHT, TOP, BOTTOM = 52, 460, 14, 250  # the plotting area
+WIDTH = 480
+LEFT, RIGHT, TOP, BELOW = 52, 460, 14, 50  # the plotting area, and the room below it
 
 # Each line has its own mark beside its own colour, so that colour is never needed to tell them apart.
 MARKS = (
@@ -25,32 +25,34 @@ def chart(curve: Curve) -> str:
     """The chart as an <svg> element; lines have the classes s0, s1, ... of the page's style sheet."""
     right, low, high = _limits(curve)
     ticks_x, ticks_y = ticks(0, right), ticks(low, high)
+    bottom = curve.height - BELOW
 
     def x(value: float) -> float:
         return LEFT + (RIGHT - LEFT) * value / right
 
     def y(value: float) -> float:
-        return BOTTOM - (BOTTOM - TOP) * (value - low) / (high - low)
+        return bottom - (bottom - TOP) * (value - low) / (high - low)
 
     parts = []
     for tick in ticks_y:
         parts.append(f'<path class="grid" d="M{LEFT} {y(tick):.1f}H{RIGHT}"/>')
         parts.append(_text(LEFT - 8, y(tick) + 4.5, number(tick, curve.percent), "end"))
     for tick in ticks_x:
-        parts.append(_text(x(tick), BOTTOM + 20, f"{tick:g}", "middle"))
-    parts.append(_text((LEFT + RIGHT) / 2, HEIGHT - 5, curve.x, "middle", "name"))
+        parts.append(_text(x(tick), bottom + 20, f"{tick:g}", "middle"))
+    parts.append(_text((LEFT + RIGHT) / 2, curve.height - 5, curve.x, "middle", "name"))
     for name, value in curve.levels:
         parts.append(f'<path class="level" d="M{LEFT} {y(value):.1f}H{RIGHT}"/>')
         parts.append(_text(LEFT + 6, y(value) - 6, name, "start", "name"))
     for name, value in curve.marks:
-        parts.append(f'<path class="level" d="M{x(value):.1f} {TOP}V{BOTTOM}"/>')
+        parts.append(f'<path class="level" d="M{x(value):.1f} {TOP}V{bottom}"/>')
         near_end = value > 0.6 * right
         parts.append(_text(x(value) + (-6 if near_end else 6), TOP + 11, name, "end" if near_end else "start", "name"))
     for place, series in enumerate(curve.series):
         parts.append(_line(series, place, x, y))
-    parts.append(f'<path class="axis" d="M{LEFT} {BOTTOM}H{RIGHT}"/>')
-    label = escape(f"{curve.title}: {curve.y} over {curve.x}. The numbers are in the table below.")
-    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    parts.append(f'<path class="axis" d="M{LEFT} {bottom}H{RIGHT}"/>')
+    label = escape(f"{curve.title or 'A curve'}: {curve.y} over {curve.x}. The numbers are in the table below.")
+    box = f"0 0 {WIDTH} {curve.height}"
+    return f'<svg class="chart" viewBox="{box}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
 def mark(place: int) -> str:

@@ -1,6 +1,21 @@
-"""The plain data that sections are made of: facts, pictures, curves, tables. Free of torch."""
+"""The plain data that sections are made of: values, facts, pictures, curves, tables. Free of torch."""
 
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Value:
+    """A figure that may stand in several places of a page, such as the accuracy on clean images.
+
+    The page keeps its key beside it, so that it can be seen whether the same figure is the same everywhere.
+    """
+
+    key: str
+    text: str
+
+
+Words = str | Value
+Sentence = tuple[Words, ...]
 
 
 @dataclass(frozen=True)
@@ -18,6 +33,7 @@ class Figure:
     title: str
     picture: Picture
     caption: str
+    dark: Picture | None = None  # the same on dark paper
 
 
 @dataclass(frozen=True)
@@ -25,7 +41,7 @@ class Fact:
     """One figure or setting, such as "weights" and "347,152", with a note where its meaning is not plain."""
 
     name: str
-    value: str
+    value: Words
     note: str = ""
 
 
@@ -50,6 +66,8 @@ class Curve:
     percent: bool = True
     levels: tuple[tuple[str, float], ...] = ()
     marks: tuple[tuple[str, float], ...] = ()
+    height: int = 300  # of its drawing, which is 480 wide
+    accuracies: bool = False  # whether its figures are accuracies over eps, which stand elsewhere, too
 
 
 @dataclass(frozen=True)
@@ -58,4 +76,4 @@ class Table:
 
     caption: str
     head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Words, ...], ...]

@@ -1,40 +1,117 @@
-"""The page's header: its title and the few figures to remember."""
+"""The page's header: its title and a verdict in two sentences, of the network first and of the measurement second."""
 
+import shlex
 from typing import Any
 
-from gammacaps.reporting.accuracies import WORST, attack_name, under_attack
-from gammacaps.reporting.content import Fact
+from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
+from gammacaps.reporting.accuracies import attack_name, earlier, name_of, under_attack
+from gammacaps.reporting.content import Sentence, Value
 from gammacaps.reporting.sections.checks import checks
+from gammacaps.reporting.shares import CLEAN, accuracy, interval
 from gammacaps.reporting.study import Study
+
+HOLDS = 0.5  # of the images that are right when clean: as many at least must stand where a network is said to hold
 
 
 def title(study: Study) -> str:
     """Whether it is a gamma-capsule network is for the audit to say, so the title does not."""
-    training = study.about.train
-    how = "" if training is None else ", trained under attack" if training.robust else ", trained on clean images"
     data = study.about.data.name or study.test.name
-    return f"A {study.model.title} for {data}{how}"
+    how = trained(study)
+    return f"A {study.model.title} for {data}{f', {how}' if how else ''}"
 
 
-def headline(study: Study) -> tuple[Fact, ...]:
+def trained(study: Study) -> str:
+    """How it was trained, in a few words; nothing where that is not known."""
+    training = study.about.train
+    return "" if training is None else "trained under attack" if training.robust else "trained on clean images"
+
+
+def headline(study: Study) -> tuple[Sentence, ...]:
+    """What the network is worth, then what the measurement is worth; what is missing says how to make it."""
     results = study.results
+    capsules = gamma_capsules(study.audit)
     if results is None:
-        return ()
-    shown = [Fact("right on clean images", percent(results["clean"]), interval(results["clean"]))]
+        run = shlex.quote(str(study.run))
+        unknown = f"How often it is right was not measured yet: run gammacaps evaluate {run} and make the report again."
+        return ((unknown,), ("By the audit, ", *capsules, ".")) if capsules else ((unknown,),)
     row = hardest(study, results)
-    if row is not None:
-        name = WORST.lower() if "attack" not in row else attack_name(row)
-        shown.append(Fact(f"right under attack, eps {row['eps']:g}", percent(row), f"{interval(row)}; {name}"))
-    if results["T"] is not None:
-        T = f"{results['T']['mean']:.2f}"
-        shown.append(Fact("T: how much like a tree", T, "0: no structure, 1: one parent each"))
+    words = network(study, results, row)
+    first = (*words, "; ", *capsules, ".") if capsules else (*words, ".")
+    return (first, measurement(results, row), *((note,) for note in earlier(study, results)))
+
+
+def network(study: Study, results: dict[str, Any], row: dict[str, Any] | None) -> Sentence:
+    """How often it is right, clean and under attack, and in a word what that means."""
+    clean = results["clean"]["accuracy"]
+    right = accuracy(CLEAN, 0.0, clean)
+    guessing = 1 / study.model.classes
+    if row is None:
+        return ("Of clean test images it is right on ", right, "; under attack it was not measured")
+    if clean <= guessing:
+        word = "It has not learned its task: "
+    elif row["accuracy"] <= guessing:
+        word = "It breaks under attack: "
+    else:
+        word = "It holds under attack: " if row["accuracy"] >= HOLDS * clean else "It gives way under attack: "
+    attacked = accuracy(name_of(row), row["eps"], row["accuracy"])
+    changed = f" still are after an attack that may change each pixel by {row['eps']:g}"
+    return (word, right, " of the test images are right, and ", attacked, changed, *further(results, row))
+
+
+def further(results: dict[str, Any], row: dict[str, Any]) -> Sentence:
+    """The same at the largest radius, where it was measured at a larger one: nobody is to overlook where it ends."""
+    attacks, worst = under_attack(results)
+    rows = [other for other in (*worst, *attacks) if other["eps"] > row["eps"]]
+    if not rows:
+        return ()
+    eps = max(other["eps"] for other in rows)
+    last = min((other for other in rows if other["eps"] == eps), key=lambda other: other["accuracy"])
+    return (" (", accuracy(name_of(last), eps, last["accuracy"]), f" by {eps:g})")
+
+
+def gamma_capsules(audit: dict[str, Any] | None) -> Sentence:
+    """How many of the active capsules that were audited are gamma-capsules; nothing without an audit."""
+    if audit is None:
+        return ()
+    total = {kind: sum(layer["counts"][kind] for layer in audit["layers"]) for kind in KINDS}
+    active = sum(total.values()) - total[DEAD]
+    hidden = "hidden " if all(layer["layer"] != "class" for layer in audit["layers"]) else ""
+    if not active:
+        return (f"none of its {total[DEAD]} {hidden}capsules is active in any image",)
+    many, of = Value("gamma-capsules", str(total[GAMMA])), Value("active capsules", str(active))
+    are = "is a gamma-capsule" if total[GAMMA] == 1 else "are gamma-capsules"
+    return (many, " of ", of, f" active {hidden}capsules {are}")
+
+
+def measurement(results: dict[str, Any], row: dict[str, Any] | None) -> Sentence:
+    """How far these figures are to be believed."""
+    images = f"{results['clean']['images']:,} test images"
+    if row is None:
+        low, high = results["clean"]["interval"]
+        return (f"Measured on {images} (95% interval {interval(low, high)}).",)
+    span = interval(*row["interval"])
+    if "attack" in row:
+        what = f"The measurement: {attack_name(row)} on {images}, 95% interval {span}"
+    else:
+        attacks = len({attack_name(other) for other in under_attack(results)[0] if other["eps"] == row["eps"]})
+        what = f"The measurement: the worst case of {attacks} attacks on {images}, 95% interval {span}"
+    return (what, "; ", *believed(results), ".")
+
+
+def believed(results: dict[str, Any]) -> Sentence:
+    """What the checks of the measurement say of it."""
     judged = [check for check in checks(results) if check.verdict != "skip"]
-    if judged:
-        good = [check for check in judged if check.verdict == "pass"]
-        bad = [check.name for check in judged if check.verdict == "fail"]
-        note = f"but not: {', '.join(bad)}" if bad else "of whether to believe these figures"
-        shown.append(Fact("checks passed", f"{len(good)} of {len(judged)}", note))
-    return tuple(shown)
+    bad = [check.name for check in judged if check.verdict == "fail"]
+    careful = [check.name for check in judged if check.verdict == "warn"]
+    if not judged:
+        return ("whether to believe it was not checked",)
+    of = f" of {len(judged)} checks of it "
+    if bad:
+        fail = "fails" if len(bad) == 1 else "fail"
+        return (str(len(bad)), of, f"{fail} ({', '.join(bad)}), so it is not to be trusted")
+    if careful:
+        return (str(len(careful)), of, f"{'calls' if len(careful) == 1 else 'call'} for care ({', '.join(careful)})")
+    return ("none", of, "speaks against it")
 
 
 def hardest(study: Study, results: dict[str, Any]) -> dict[str, Any] | None:
@@ -50,12 +127,3 @@ def hardest(study: Study, results: dict[str, Any]) -> dict[str, Any] | None:
     radii = [row["eps"] for row in rows]
     eps = own if own in radii else max(radii)
     return min((row for row in rows if row["eps"] == eps), key=lambda row: row["accuracy"])
-
-
-def percent(row: dict[str, Any]) -> str:
-    return f"{100 * row['accuracy']:.1f}%"
-
-
-def interval(row: dict[str, Any]) -> str:
-    low, high = row["interval"]
-    return f"{100 * low:.1f} to {100 * high:.1f}"

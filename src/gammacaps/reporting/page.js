@@ -1,6 +1,6 @@
 "use strict";
 // The page is complete without this. It adds: a choice of light and dark, tabs for the parse trees, a filter for the
-// hidden capsules, and the section at hand marked in the contents.
+// hidden capsules, folds that a link or a printer opens, and pictures that can be enlarged.
 
 function theme(button) {
   const names = ["auto", "light", "dark"];
@@ -28,14 +28,14 @@ function make(tag, attributes, text) {
 }
 
 // One panel at a time; arrow keys, Home and End go from tab to tab.
-function tabs(box) {
+function tabs(box, number) {
   const panels = [...box.querySelectorAll(":scope > .panel")];
   if (panels.length < 2) return;
   const list = make("div", { role: "tablist", "aria-label": box.dataset.tabs });
   const buttons = panels.map((panel, place) => {
     const heading = panel.querySelector("h3");
-    const name = "tab-" + place;
-    panel.id = "panel-" + place;
+    const name = "tab-" + number + "-" + place;
+    panel.id = "panel-" + number + "-" + place;
     panel.setAttribute("role", "tabpanel");
     panel.setAttribute("aria-labelledby", name);
     heading.classList.add("tabbed");
@@ -64,11 +64,11 @@ function tabs(box) {
   choose(0);
 }
 
-// A choice of class above each gallery: only the capsules that serve it stay.
+// A choice of class above each gallery: only the capsules that stand for it stay.
 function filter(gallery, place) {
-  const cards = [...gallery.querySelectorAll(":scope > .card")];
-  const serves = (card) => JSON.parse(card.dataset.serves);
-  const names = [...new Set(cards.flatMap(serves))].sort();
+  const cards = [...gallery.querySelectorAll(".card")];
+  const own = (card) => JSON.parse(card.dataset.classes);
+  const names = [...new Set(cards.flatMap(own))].sort();
   if (names.length < 2) return;
   const name = "gallery-" + place;
   const line = make("p", { class: "filter" });
@@ -78,32 +78,55 @@ function filter(gallery, place) {
   select.addEventListener("change", () => {
     let shown = 0;
     for (const card of cards) {
-      card.hidden = select.value !== "" && !serves(card).includes(select.value);
+      card.hidden = select.value !== "" && !own(card).includes(select.value);
       shown += card.hidden ? 0 : 1;
     }
     count.textContent = shown + " of " + cards.length;
   });
   count.textContent = cards.length + " of " + cards.length;
-  line.append(make("label", { for: name }, "Show those that serve "), select, " ", count);
-  gallery.before(line);
+  line.append(make("label", { for: name }, "Show those that stand for "), select, " ", count);
+  gallery.append(line);
 }
 
-function follow(links) {
-  const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (!entry.isIntersecting) continue;
-      for (const link of links) {
-        if (link.hash === "#" + entry.target.id) link.setAttribute("aria-current", "true");
-        else link.removeAttribute("aria-current");
-      }
-    }
-  }, { rootMargin: "-20% 0px -70% 0px" });
-  for (const section of document.querySelectorAll("main > section")) seen.observe(section);
+// The fold that the address names is opened.
+function follow() {
+  const named = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let box = named; box; box = box.parentElement) {
+    const fold = box.tagName === "DETAILS" ? box : box.querySelector(":scope > details");
+    if (fold) fold.open = true;
+  }
+  if (named) named.scrollIntoView();
+}
+
+function openAll(button) {
+  const folds = [...document.querySelectorAll(".folds section > details")];
+  const name = () => { button.textContent = folds.every((fold) => fold.open) ? "Close all" : "Open all"; };
+  button.hidden = folds.length === 0;
+  button.addEventListener("click", () => {
+    const open = !folds.every((fold) => fold.open);
+    for (const fold of folds) fold.open = open;
+    name();
+  });
+  for (const fold of folds) fold.addEventListener("toggle", name);
+}
+
+// What is scaled down to fit can be seen in its own size, and is then scrolled.
+function enlarge(box) {
+  if (!box.querySelector(".paper, .drawing")) return;
+  const button = make("button", { type: "button", class: "enlarge", "aria-pressed": "false" }, "Enlarge");
+  button.addEventListener("click", () => {
+    const large = box.classList.toggle("enlarged");
+    button.setAttribute("aria-pressed", String(large));
+    button.textContent = large ? "Fit to the page" : "Enlarge";
+  });
+  box.after(button);
 }
 
 theme(document.getElementById("theme"));
 document.querySelectorAll("[data-tabs]").forEach(tabs);
 document.querySelectorAll("[data-gallery]").forEach(filter);
-follow([...document.querySelectorAll("nav a")]);
-// On a phone the contents would fill the first screen.
-if (matchMedia("(max-width: 68rem)").matches) document.querySelector("nav details").open = false;
+openAll(document.getElementById("all"));
+if (matchMedia("(max-width: 48rem)").matches) document.querySelectorAll(".wide").forEach(enlarge);
+addEventListener("hashchange", follow);
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));
+follow();

@@ -7,73 +7,113 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any
 
-from gammacaps.reporting.content import Fact
-from gammacaps.reporting.headline import headline, title
-from gammacaps.reporting.markup import missing
+from gammacaps.reporting.content import Sentence
+from gammacaps.reporting.headline import headline, title, trained
+from gammacaps.reporting.markup import missing, sentence
 from gammacaps.reporting.section import Section
 from gammacaps.reporting.sections import SECTIONS
+from gammacaps.reporting.side_by_side import columns
 from gammacaps.reporting.study import Study
 
 
 @dataclass(frozen=True)
 class Page:
-    """All that the page shows, as plain data."""
+    """All that the page shows of one network, as plain data."""
 
     title: str
     run: str  # as it is named on the command line
-    headline: tuple[Fact, ...] = ()  # three or four figures to remember
+    verdict: tuple[Sentence, ...] = ()  # of the network, then of the measurement
     contents: Mapping[str, Any] = field(default_factory=dict)  # what sections collected, by name; others are left out
+    data: str = ""  # what its images are called
+    trained: str = ""  # how, in a few words
+
+    @property
+    def name(self) -> str:
+        return Path(self.run).name
 
 
 def compose(study: Study) -> Page:
     """Collects what each section shows of a run, saying on standard error what it is at."""
     wanted = [section for section in SECTIONS if all(study.has(need) for need in section.needs)]
     contents = {section.name: section.collect(study) for section in wanted}
-    return Page(title(study), str(study.run), headline(study), contents)
+    return Page(title(study), str(study.run), headline(study), contents, study.test.name, trained(study))
 
 
-def render(page: Page) -> str:
-    """The whole page, under 5 MB for any network of the paper's size."""
-    shown = [(section.name, escape(section.title), _body(section, page)) for section in SECTIONS]
-    drawn = [(name, title, body) for name, title, body in shown if body is not None]
+def render(*pages: Page) -> str:
+    """The whole page of one network, under 5 MB for any of the paper's size; or of several side by side."""
     script = _part("page.js")
     # Only this very script may run, and nothing may be fetched, whatever a class or a folder is called.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    sections = "\n".join(
-        f'<section id="{name}" aria-labelledby="{name}-title" tabindex="-1">'
-        f'<h2 id="{name}-title">{title}</h2>{body}</section>'
-        for name, title, body in drawn
-    )
+    drawn = [(section, body) for section in SECTIONS if (body := _body(section, pages)) is not None]
     return Template(_part("page.html")).substitute(
-        title=escape(page.title),
+        title=escape(_title(pages)),
         script_hash=digest,
-        style=_part("page.css"),
+        style=_part("page.css") + _part("first.css"),
         script=script,
-        links="".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in drawn),
-        headline=_headline(page.headline),
-        sections=sections,
+        verdict=_verdict(pages),
+        several=" several" if len(pages) > 1 else "",
+        first="\n".join(_open(section, body) for section, body in drawn if section.first),
+        folded="\n".join(_folded(section, body) for section, body in drawn if not section.first),
     )
 
 
-def _body(section: Section[Any], page: Page) -> str | None:
+def _title(pages: tuple[Page, ...]) -> str:
+    return pages[0].title if len(pages) == 1 else f"Networks for {pages[0].data}, side by side"
+
+
+def _verdict(pages: tuple[Page, ...]) -> str:
+    """Of the network first, of the measurement second and smaller."""
+    if len(pages) == 1:
+        return _sentences(pages[0])
+    parts = [(f"{page.name}{f', {page.trained}' if page.trained else ''}", _sentences(page)) for page in pages]
+    return columns(parts, heading="h2")
+
+
+def _sentences(page: Page) -> str:
+    first, *rest = page.verdict or ((),)
+    others = "".join(f"<p>{sentence(each)}</p>" for each in rest)
+    return f'<div class="says"><p class="lead">{sentence(first)}</p>{others}</div>' if first else ""
+
+
+def _open(section: Section[Any], body: str) -> str:
+    return f"{_opening(section)}{_heading(section)}{body}</section>"
+
+
+def _folded(section: Section[Any], body: str) -> str:
+    return f"{_opening(section)}<details><summary>{_heading(section)}</summary>{body}</details></section>"
+
+
+def _opening(section: Section[Any]) -> str:
+    return f'<section id="{section.name}" aria-labelledby="{section.name}-title" tabindex="-1">'
+
+
+def _heading(section: Section[Any]) -> str:
+    return f'<h2 id="{section.name}-title">{escape(section.title)}</h2>'
+
+
+def _body(section: Section[Any], pages: tuple[Page, ...]) -> str | None:
     """A section's HTML; None where it is left out."""
+    contents = [(page.name, page.contents.get(section.name)) for page in pages]
+    bodies = [_own_body(section, page) for page in pages]
+    if len(pages) == 1 or all(body is None for body in bodies):
+        return bodies[0]
+    if section.beside is not None and all(content is not None for _, content in contents):
+        return section.beside(contents)
+    nothing = '<p class="missing">Of this network there is nothing of the kind.</p>'
+    return columns([(page.name, nothing if body is None else body) for page, body in zip(pages, bodies, strict=True)])
+
+
+def _own_body(section: Section[Any], page: Page) -> str | None:
     if section.name not in page.contents:
         return None
     content = page.contents[section.name]
     if content is not None:
         return section.draw(content)
     return missing(f"gammacaps {section.made_by} {shlex.quote(page.run)}") if section.made_by else None
-
-
-def _headline(shown: tuple[Fact, ...]) -> str:
-    items = "".join(
-        f"<div><dt>{escape(fact.name)}</dt><dd>{escape(fact.value)}<small>{escape(fact.note)}</small></dd></div>"
-        for fact in shown
-    )
-    return f'<dl class="headline">{items}</dl>' if items else ""
 
 
 def _part(name: str) -> str:

@@ -1,5 +1,6 @@
 """A run's page, and its pictures as files: `gammacaps report RUN` and `gammacaps explain RUN`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from gammacaps.errors import InputError
@@ -7,9 +8,10 @@ from gammacaps.files import check_can_write, write_json, write_whole
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.explanation import NAMES, files_of
 from gammacaps.reporting.page import compose, render
-from gammacaps.reporting.study import open_study
+from gammacaps.reporting.study import open_pair, open_study
+from gammacaps.runs.folders import run_folders
 
-PAGE, FOLDER = "report.html", "explain"
+PAGE, SIDE_BY_SIDE, FOLDER = "report.html", "side-by-side.html", "explain"
 
 
 def report_run(run: Path, config: ReportConfig) -> Path:
@@ -17,6 +19,23 @@ def report_run(run: Path, config: ReportConfig) -> Path:
     page = render(compose(open_study(run, config)))
     write_whole(run / PAGE, page.encode(errors="backslashreplace"))  # names of files
     return run / PAGE
+
+
+def report_runs(runs: Sequence[Path], config: ReportConfig) -> Path:
+    """The page of one run, or of two side by side: the latter is the first run's side-by-side.html."""
+    if len(runs) == 1:
+        return report_run(runs[0], config)
+    page = render(*(compose(study) for study in open_pair(runs, config)))
+    write_whole(runs[0] / SIDE_BY_SIDE, page.encode(errors="backslashreplace"))
+    return runs[0] / SIDE_BY_SIDE
+
+
+def page_folders(runs: Sequence[Path]) -> tuple[Path, ...]:
+    """The runs' folders, shipped networks being copied to theirs, if the page about them can be written."""
+    if len(runs) > 2:
+        raise InputError(f"A report is about one network, or about two side by side, not {len(runs)}: name fewer.")
+    first = run_folders(runs[:1], (PAGE,) if len(runs) == 1 else (SIDE_BY_SIDE,))
+    return (*first, *run_folders(runs[1:])) if len(runs) > 1 else first
 
 
 def explain_run(run: Path, config: ReportConfig) -> Path:

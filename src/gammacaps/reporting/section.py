@@ -21,6 +21,8 @@ class Section(Generic[Content]):
         collect: works out of a run what it shows, as plain data; None where there is nothing to show.
         draw: that as HTML, with the pieces of `gammacaps.reporting.markup`; what comes from outside must be escaped.
         needs: what the run must have; the section is left out of the page where the run lacks it.
+        first: whether it stands on the first screen; any other is folded, a line to open.
+        beside: draws the contents of several networks, each with its name, as one; without it each has a column.
         made_by: the verb that makes what is missing, which the page then names where `collect` gave None; without
             one the section is left out.
     """
@@ -31,6 +33,8 @@ class Section(Generic[Content]):
     draw: Callable[[Content], str]
     needs: tuple[Need, ...] = ()
     made_by: str = ""
+    first: bool = False
+    beside: Callable[[list[tuple[str, Content]]], str] | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]*", self.name):

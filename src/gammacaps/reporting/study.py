@@ -1,7 +1,8 @@
 """A run that is looked into: opened and checked before any work, and what several sections show worked out once."""
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.auditing.capsule_names import capsule_names
+from gammacaps.auditing.config import AuditConfig
 from gammacaps.data import DataSet, load_set
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
@@ -20,13 +22,14 @@ from gammacaps.explain.looks import looks_at, tinted
 from gammacaps.models import CapsuleModel, Model, check_fit, load, shows_capsules
 from gammacaps.progress import say
 from gammacaps.reporting.config import ReportConfig
+from gammacaps.reporting.pictured import SHOWN, Pictured, choose, picture
 from gammacaps.runs.config import RunConfig
-from gammacaps.runs.run import AUDIT, RESULTS, Run
+from gammacaps.runs.run import AUDIT, EPS, RESULTS, Run, common_radius
 
 # Generated inputs that a CPU makes in a minute or two for a small network, and the paper's.
 ON_CPU, ON_GPU = (10, 200), (60, 1000)
 BATCH = 100
-REAL = 5  # test images shown beside a generated input
+REAL = 4  # test images shown beside a generated input
 Need = Literal["results", "audit", "capsules"]
 
 
@@ -38,7 +41,7 @@ class Shown:
     generated: Generated
     features: Features
     reached: float  # how long a test image makes it at most
-    real: Tensor  # 5 3 H W, the test images that make it longest, tinted where it looks; fewer where there are fewer
+    real: Tensor  # 4 3 H W, the test images that make it longest, tinted where it looks; fewer where there are fewer
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,8 @@ class Study:
     examples: Tensor  # N C H W, a training image of each class; black where there is none
     others: Tensor | None  # images that the network has no class for
     beside: CapsuleModel | None  # another network, whose class capsules are shown too
+    runs: tuple[Path, ...] = ()  # all that the page is about, where it is about several
+    along: tuple[Model, ...] = ()  # the networks of the others, which look at the same images
 
     def has(self, need: Need) -> bool:
         """Whether the run has what a section can't be without."""
@@ -80,6 +85,31 @@ class Study:
     def chosen(self) -> tuple[Tensor, Tensor]:
         """The test images, balanced over the classes, that maps are made of, and their labels."""
         return balanced(self.test, self.config.images)
+
+    @functools.cached_property
+    def pictured(self) -> Pictured:
+        """Test images, clean and attacked: those of the first screen, of which some have their parse trees shown."""
+        say("Attacking a few test images ...")
+        config, train = self.config, self.about.train
+        places = choose((self.model, *self.along), self.test, max(SHOWN, config.trees))
+        eps = config.eps if config.eps is not None else train.eps if train else EPS
+        rows = self.results["attacks"] if self.results is not None else ()
+        return picture(self.model, self.test, places, eps, rows, seed=config.seed)
+
+    def active_by_class(self, layer: str) -> tuple[Tensor, float, int]:
+        """In what share of each class's images capsules of a layer are active (n N), tau, and the number of images.
+
+        By the audit's tau and images where there is an audit, so that both tell the same; else by its usual tau.
+        """
+        assert shows_capsules(self.model)
+        tau, (images, labels) = AuditConfig().tau, self.chosen
+        if self.audit is not None:
+            tau = self.audit["tau"]
+            images, labels = balanced(self.test, min(self.audit["data"]["images"], self.config.images))
+        index = self.model.layers.index(layer)
+        active = torch.cat(list(activations_in_batches(self.model, index, images, BATCH))) > tau  # M n
+        classes = range(len(self.test.class_names))
+        return torch.stack([active[labels == k].double().mean(0) for k in classes], dim=1), tau, len(images)
 
     @functools.cached_property
     def capsules(self) -> dict[str, list[Shown]]:
@@ -128,6 +158,22 @@ def open_study(run: Path, config: ReportConfig) -> Study:
         others=_others(model, config),
         beside=None if config.beside is None or not shows_capsules(model) else _other(model, config.beside),
     )
+
+
+def open_pair(runs: Sequence[Path], config: ReportConfig) -> list[Study]:
+    """Loads runs that are looked at side by side: on the same data, with the same images under attack of one radius."""
+    of = [Run(run) for run in runs]
+    data = of[0].data_name(config.data, trust=config.trust)
+    eps = common_radius(of) if config.eps is None else config.eps
+    studies = [open_study(run, replace(config, data=data, eps=eps)) for run in runs]
+    names = [tuple(study.test.class_names) for study in studies]
+    if len(set(names)) > 1:
+        raise InputError(f"{runs[0]} and {runs[1]} are not about the same classes: name two that are, or give --data.")
+    models = [study.model for study in studies]
+    return [
+        replace(study, runs=tuple(runs), along=tuple(other for other in models if other is not study.model))
+        for study in studies
+    ]
 
 
 def generate(study: Study, model: CapsuleModel, layer: str) -> tuple[list[Shown], int]:

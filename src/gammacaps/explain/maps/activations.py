@@ -78,7 +78,7 @@ class ActivationMap:
             "d_alone": round(self.d_alone, 4),
         }
 
-    def png(self) -> bytes:
+    def png(self, *, with_d: bool = True) -> bytes:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(7, 4), layout="constrained")
@@ -90,7 +90,7 @@ class ActivationMap:
             shades = axes.imshow(
                 values.cpu().numpy(), cmap="gray", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
             )
-            axes.set_title(f"{name} (D = {D:.2f})", fontsize=10)
+            axes.set_title(f"{name} (D = {D:.2f})" if with_d else name, fontsize=10)
             axes.set_xlabel(f"{self.layer} {self.unit}", fontsize=9)
             axes.set_ylabel("image", fontsize=9)
             axes.tick_params(labelsize=8)

@@ -9,21 +9,25 @@ from gammacaps.reporting.sections.beyond import BEYOND_SECTION
 from gammacaps.reporting.sections.checks import CHECKS
 from gammacaps.reporting.sections.classes import CLASSES
 from gammacaps.reporting.sections.hidden import HIDDEN
+from gammacaps.reporting.sections.images import IMAGES
 from gammacaps.reporting.sections.maps import MAPS
 from gammacaps.reporting.sections.network import NETWORK
 from gammacaps.reporting.sections.rerun import RERUN
 from gammacaps.reporting.sections.scores import SCORES
 from gammacaps.reporting.sections.strength import STRENGTH
 from gammacaps.reporting.sections.trees import TREES
+from gammacaps.reporting.sections.worst_curve import WORST_CURVE
 
 SECTIONS: list[Section[Any]] = [
-    NETWORK,
+    IMAGES,  # the first screen
+    WORST_CURVE,
+    HIDDEN,
+    NETWORK,  # folded
     SCORES,
     CHECKS,
     STRENGTH,
     BEYOND_SECTION,
     CLASSES,
-    HIDDEN,
     TREES,
     AUDIT,
     MAPS,

@@ -13,6 +13,7 @@ from gammacaps.reporting.content import Curve, Series, Table
 from gammacaps.reporting.markup import badge, notes, paragraphs, table
 from gammacaps.reporting.markup import curve as curve_figure
 from gammacaps.reporting.section import Section
+from gammacaps.reporting.sections.hidden import active_in, gamma_of
 from gammacaps.reporting.study import Study
 
 SHARE = "share of the capsules"
@@ -34,16 +35,19 @@ class ShownAudit:
 
 
 def collect(study: Study) -> ShownAudit | None:
-    return None if study.audit is None else shown_audit(study.audit, earlier(study, study.audit))
+    if study.audit is None:
+        return None
+    measured = study.results is not None and study.results["T"] is not None
+    return shown_audit(study.audit, earlier(study, study.audit), with_t=not measured)
 
 
-def shown_audit(audit: dict[str, Any], first: tuple[str, ...] = ()) -> ShownAudit:
+def shown_audit(audit: dict[str, Any], first: tuple[str, ...] = (), *, with_t: bool = True) -> ShownAudit:
     """The audit's own sentence, its tables layer by layer, and how the verdict hangs on eps and tau.
 
-    `first` are notes to stand before the audit's own.
+    `first` are notes to stand before the audit's own. T is left out where the evaluation tells it, of other images.
     """
     radius, tau = f"{audit['eps'][-1]:g}", f"{audit['tau']:g}"
-    tables = [capsules(audit, layer) for layer in audit["layers"]] + [parents(audit)]
+    tables = [capsules(audit, layer) for layer in audit["layers"]] + [parents(audit, with_t)]
     grows = "How many capsules are of which kind as the attack grows; at eps 0 there is no attack."
     other = f"The same at eps {radius} for other thresholds; the table above takes {tau}."
     curves = (
@@ -106,11 +110,12 @@ def capsules(audit: dict[str, Any], layer: dict[str, Any]) -> Table:
         (
             str(row["capsule"]),
             row["kind"] + (", uncertain" if uncertain(row) else ""),
-            f"{100 * row['active']:.0f}%",
+            active_in(layer["layer"], row),
             name_with_classes(row["classes"], names, data) if row["classes"] and row["kind"] != DEAD else "–",
             f"{row['rho']:.2f}",
             *([f"{row['chance']:.2f}"] if has_chance else ()),
-            *(f"{value:.2f}" for value in row["gamma"] or ()),
+            *(f"{value:.2f}" for value in (row["gamma"] or ())[:-1]),
+            *(gamma_of(layer["layer"], row["capsule"], value) for value in (row["gamma"] or ())[-1:]),
             *("–" for _ in audit["eps"] if row["gamma"] is None),
             *([between(row.get("gamma_interval"))] if has_interval else ()),
             "–" if row["gamma_any"] is None else f"{row['gamma_any']:.2f}",
@@ -137,17 +142,22 @@ def between(interval: list[float] | None) -> str:
     return "–" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
-def parents(audit: dict[str, Any]) -> Table:
+def parents(audit: dict[str, Any], with_t: bool) -> Table:
     """A row a routed layer: does each active capsule choose a single parent?"""
 
     def share(value: float | None) -> str:
         return "–" if value is None else f"{100 * value:.0f}%"
 
     rows = tuple(
-        (f"{row['from']} to {row['to']}", share(row["single_parent"]), share(row["margin"]), f"{row['T']:.2f}")
+        (
+            f"{row['from']} to {row['to']}",
+            share(row["single_parent"]),
+            share(row["margin"]),
+            *([f"{row['T']:.2f}"] if with_t else ()),
+        )
         for row in audit["tree"]
     )
-    head = ("From layer to layer", "Have a single parent", "Lead over the second", "T")
+    head = ("From layer to layer", "Have a single parent", "Lead over the second", *(["T"] if with_t else ()))
     return Table("How active capsules choose their parents", head, rows)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gammacaps.explain.pictures import image_png
 from gammacaps.explain.search import SEARCHES
-from gammacaps.reporting.cards import CapsuleCard, caveat, fell_short, length_bar, note, real, real_strip, served
+from gammacaps.reporting.cards import ClassCard, caveat, fell_short, length_bar, note, real_tiles
 from gammacaps.reporting.content import Picture
 from gammacaps.reporting.markup import paragraphs, picture
 from gammacaps.reporting.section import Section
@@ -17,7 +17,7 @@ from gammacaps.reporting.study import Shown, Study, generate
 class ClassCards:
     """A card a class, the name of the network that is shown beside, and how their pictures were searched."""
 
-    cards: tuple[CapsuleCard, ...]
+    cards: tuple[ClassCard, ...]
     other: str = ""
     search: str = SEARCHES["improved"].words
 
@@ -28,7 +28,7 @@ def collect(study: Study) -> ClassCards:
     return ClassCards(cards, other_name(study) if beside else "", SEARCHES[study.config.search].words)
 
 
-def class_card(study: Study, shown: Shown, beside: list[Shown]) -> CapsuleCard:
+def class_card(study: Study, shown: Shown, beside: list[Shown]) -> ClassCard:
     name = study.test.class_names[shown.index]
     best = int(shown.generated.scores.argmax())
     mistaken = best != shown.index and not fell_short(study, shown)
@@ -36,14 +36,13 @@ def class_card(study: Study, shown: Shown, beside: list[Shown]) -> CapsuleCard:
     if beside:
         alt = f"The input that {other_name(study)} was given for the class {name}"
         other = Picture(image_png(beside[shown.index].generated.image), alt)
-    return CapsuleCard(
+    return ClassCard(
         name,
         Picture(image_png(shown.generated.image), f"The input generated for the class {name}"),
         shown.generated.activation,
-        served(study, shown),
         Picture(image_png(study.examples[shown.index]), f"A training image of the class {name}"),
         note=f"taken for {study.test.class_names[best]}" if mistaken else caveat(study, shown),
-        real=real_strip(shown, f"the capsule of {name}"),
+        real=real_tiles(shown, f"the capsule of {name}", 4),
         other=other,
     )
 
@@ -61,7 +60,7 @@ def draw(shown: ClassCards) -> str:
         "Where it resembles the training image beside it, the capsule goes by what people would go by. Where it "
         "looks like noise, so does what the network goes by, unless the search fell short of what real images reach: "
         "then its card says so.",
-        "Below are the five test images that make the capsule longest, orange where its length depends on them most.",
+        "Below are the four test images that make the capsule longest, orange where its length depends on them most.",
     )
     if shown.other:
         intro += paragraphs(f"The third picture is what the network {shown.other} needs for the same class.")
@@ -70,14 +69,15 @@ def draw(shown: ClassCards) -> str:
     return f'{intro}<ul class="cards {kind}">{cards}</ul>'
 
 
-def draw_card(card: CapsuleCard, other: str) -> str:
+def draw_card(card: ClassCard, other: str) -> str:
     named = ((card.beside, "training"), (card.other, other))
     beside = "".join(
         f"<div>{picture(each, 'pixels')}<small>{escape(name)}</small></div>" for each, name in named if each is not None
     )
+    real = "" if card.real is None else picture(card.real, "pixels real")
     return (
         f'<li class="card"><h3>{escape(card.name)}</h3><div class="pair"><div>{picture(card.generated, "pixels")}'
-        f"<small>generated</small></div>{beside}</div>{real(card)}{length_bar(card)}{note(card)}</li>"
+        f"<small>generated</small></div>{beside}</div>{real}{length_bar(card.length)}{note(card.note)}</li>"
     )
 
 

@@ -1,31 +1,22 @@
-"""What the hidden capsules stand for: a gallery of generated inputs for each layer."""
+"""What the hidden capsules stand for: a gallery of cards for each layer, gamma-capsules first."""
 
-import json
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from gammacaps.auditing.capsule_names import rows_of
-from gammacaps.auditing.kinds import GAMMA
+from gammacaps.auditing.kinds import GAMMA, KINDS
 from gammacaps.explain.pictures import image_png
 from gammacaps.explain.without_each import accuracies_without_each, can_switch_off, sufferers
 from gammacaps.models import has_capsules
-from gammacaps.reporting.cards import CapsuleCard, caveat, length_bar, note, real, real_strip, served
-from gammacaps.reporting.content import Picture
-from gammacaps.reporting.markup import paragraphs, picture
+from gammacaps.reporting.cards import caveat, real_tiles
+from gammacaps.reporting.content import Picture, Value
+from gammacaps.reporting.hidden_card import HiddenCard, draw_hidden
 from gammacaps.reporting.section import Section
-from gammacaps.reporting.study import Study
+from gammacaps.reporting.study import Shown, Study
 
-AUDITED = (
-    " The audit's word below a picture tells what it found in test images: a gamma-capsule with the classes that it is "
-    "active for, also under attack; dead means longer than tau in none of them, though a generated input may still "
-    "activate it."
-)
-WITHOUT = (
-    " “Without it” tells which classes suffer most when the capsule is switched off: which share of their images is "
-    "right, before and after, of {images:,} test images in all."
-)
 LEAST = 0.005  # a smaller loss of a class is not told
+FEWEST, MOST = 6, 18  # cards that are not folded: a row at least, and as many as are gamma-capsules
 
 
 @dataclass(frozen=True)
@@ -33,7 +24,7 @@ class Gallery:
     """The capsules of one hidden layer, and the name the network gives it; a note says which, where not all."""
 
     layer: str
-    cards: tuple[CapsuleCard, ...]
+    cards: tuple[HiddenCard, ...]
     note: str = ""
 
 
@@ -41,37 +32,76 @@ class Gallery:
 class Galleries:
     layers: tuple[Gallery, ...]
     audited: bool  # an audit says of what kind each capsule is
-    images: int = 0  # of which it is told how many are right without a capsule; 0 where it is told of none
+    tau: float = 0.1  # a capsule is on when it is longer
+    eps: float | None = None  # of gamma
+    images: int = 0  # that the bars are of
+    switched: int = 0  # images of which it is told how many are right without a capsule; 0 where it is told of none
 
 
 def collect(study: Study) -> Galleries | None:
-    layers = tuple(gallery(study, name) for name in study.capsules if name != "class")
+    names = [name for name in study.capsules if name != "class"]
+    if not names:
+        return None
+    rates = {name: study.active_by_class(name) for name in names}
+    layers = tuple(gallery(study, name, rates[name][0].tolist()) for name in names)
     told = any(card.suffers for each in layers for card in each.cards)
-    return Galleries(layers, study.has("audit"), len(study.chosen[0]) if told else 0) if layers else None
+    _, tau, images = rates[names[0]]
+    eps = None if study.audit is None else study.audit["eps"][-1]
+    return Galleries(layers, study.has("audit"), tau, eps, images, len(study.chosen[0]) if told else 0)
 
 
-def gallery(study: Study, layer: str) -> Gallery:
+def gallery(study: Study, layer: str, rates: list[list[float]]) -> Gallery:
+    """`rates` are of all capsules of the layer, by class."""
     suffering = suffers(study, layer)
-    cards = tuple(
-        CapsuleCard(
-            f"Capsule {shown.index}",
-            Picture(
-                image_png(shown.generated.image), f"The input generated for capsule {shown.index} of layer {layer}"
-            ),
-            shown.generated.activation,
-            served(study, shown),
-            note=caveat(study, shown),
-            real=real_strip(shown, f"capsule {shown.index} of layer {layer}"),
-            kind=kind_of(study.audit, layer, shown.index),
-            speaks=speaks_for(study, layer, shown.index),
-            classes=classes_of(study.audit, layer, shown.index),
-            suffers=suffering.get(shown.index, ()),
-        )
-        for shown in study.capsules[layer]
-    )
+    names = study.test.class_names
+    cards = [
+        hidden_card(study, layer, one, tuple(zip(names, rates[one.index], strict=True)), suffering.get(one.index, ()))
+        for one in study.capsules[layer]
+    ]
     total = study.totals[layer]
-    some = "" if len(cards) == total else f"the {len(cards)} of {total:,} capsules that test images activate most"
-    return Gallery(layer, cards, some)
+    some = f"{total} capsules" if len(study.capsules) > 2 else ""  # where there are several layers
+    if len(cards) < total:
+        some = f"the {len(cards)} of {total:,} capsules that test images activate most"
+    return Gallery(layer, tuple(sorted(cards, key=rank)), some)
+
+
+def rank(card: HiddenCard) -> tuple[int, float, int]:
+    """Gamma-capsules first, the largest gamma before; those that were not audited last."""
+    kind = KINDS.index(card.kind) if card.kind else len(KINDS)
+    return kind, 0.0 if card.gamma is None else -float(card.gamma.text), card.number
+
+
+def hidden_card(
+    study: Study, layer: str, shown: Shown, rates: tuple[tuple[str, float], ...], lost: tuple[str, ...]
+) -> HiddenCard:
+    row, name = _row(study.audit, layer, shown.index), f"capsule {shown.index} of layer {layer}"
+    gamma = None if row is None or row["gamma"] is None else row["gamma"][-1]
+    interval = None if row is None else row.get("gamma_interval")
+    return HiddenCard(
+        shown.index,
+        Picture(image_png(shown.generated.image, side=1), f"The input generated for {name}"),
+        shown.generated.activation,
+        tuple((name, share) for name, share in rates if share == share),  # a class without images has none
+        kind_of(study.audit, layer, shown.index),
+        speaks_for(study, layer, shown.index),
+        classes_of(study, layer, shown.index),
+        None if gamma is None else gamma_of(layer, shown.index, gamma),
+        "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}",
+        None if row is None else active_in(layer, row),
+        real_tiles(shown, name, 2),
+        caveat(study, shown),
+        lost,
+    )
+
+
+def gamma_of(layer: str, capsule: int, gamma: float) -> Value:
+    """A capsule's gamma at the audit's largest radius, wherever it stands."""
+    return Value(f"gamma {layer} {capsule}", f"{gamma:.2f}")
+
+
+def active_in(layer: str, row: dict[str, Any]) -> Value:
+    """In what share of the audit's images a capsule is active, wherever it stands."""
+    return Value(f"active {layer} {row['capsule']}", f"{100 * row['active']:.0f}%")
 
 
 def kind_of(audit: dict[str, Any] | None, layer: str, capsule: int) -> str:
@@ -86,16 +116,19 @@ def speaks_for(study: Study, layer: str, capsule: int) -> str:
     return study.names.get((study.model.layers.index(layer), capsule), "")
 
 
-def classes_of(audit: dict[str, Any] | None, layer: str, capsule: int) -> str:
-    """The classes of a gamma-capsule one by one; of any other capsule nothing."""
-    row = _row(audit, layer, capsule)
-    if audit is None or row is None or row["kind"] != GAMMA:
-        return ""
-    return ", ".join(audit["class_names"][k] for k in row["classes"])
+def classes_of(study: Study, layer: str, capsule: int) -> tuple[str, ...]:
+    """The classes of a gamma-capsule; without an audit, those that it was trained for. Of any other capsule none."""
+    row = _row(study.audit, layer, capsule)
+    if row is None:
+        given = study.about.class_sets.get(layer, ())
+        own = given[capsule] if capsule < len(given) else ()
+    else:
+        own = row["classes"] if row["kind"] == GAMMA else ()
+    return tuple(study.test.class_names[k] for k in own)
 
 
 def suffers(study: Study, layer: str) -> dict[int, tuple[str, ...]]:
-    """For each gamma-capsule of a layer, the classes whose accuracy falls most when it is switched off, in words."""
+    """For each gamma-capsule of a layer, the classes whose accuracy falls most when it is off, and by how much."""
     rows = [row["capsule"] for row in rows_of(study.audit, layer) if row["kind"] == GAMMA]
     shown = [one.index for one in study.capsules[layer] if one.index in rows]
     if not shown or not can_switch_off(study.model):
@@ -104,9 +137,7 @@ def suffers(study: Study, layer: str) -> dict[int, tuple[str, ...]]:
     names = study.test.class_names
     return {
         capsule: tuple(
-            f"{names[one.label]} {100 * one.before:.0f}% → {100 * one.without:.0f}%"
-            for one in sufferers(before, own)
-            if one.lost > LEAST
+            f"{names[one.label]} −{100 * one.lost:.0f} points" for one in sufferers(before, own) if one.lost > LEAST
         )
         or ("no class suffers",)
         for capsule, own in zip(shown, without, strict=True)
@@ -119,37 +150,50 @@ def _row(audit: dict[str, Any] | None, layer: str, capsule: int) -> dict[str, An
 
 
 def draw(shown: Galleries) -> str:
-    intro = paragraphs(
-        "Between the image and the classes stand hidden capsules, which stand for parts that several classes may "
-        "share. Their pictures are made in the same way, and the small ones are test images again.",
-        "Below each are the classes that its picture activates most: the ones it serves."
-        + (AUDITED if shown.audited else "")
-        + (WITHOUT.format(images=shown.images) if shown.images else ""),
+    return "".join(draw_gallery(each) for each in shown.layers) + f'<p class="note">{escape(explained(shown))}</p>'
+
+
+def explained(shown: Galleries) -> str:
+    words = (
+        "Hidden capsules stand for parts that several classes may share. Left, an input generated for the capsule; "
+        "right, the test images that make it longest, orange where it looks. The bars tell in what share of each "
+        f"class’s images it is on, longer than {shown.tau:g} ({shown.images:,} test images)."
     )
-    layers = "".join(
-        f"<h3>{escape(heading(each.layer))}: {escape(each.note or f'{len(each.cards)} capsules')}</h3>"
-        f'<ul class="cards small" data-gallery="{escape(heading(each.layer))}">'
-        f"{''.join(draw_card(card) for card in each.cards)}</ul>"
-        for each in shown.layers
+    if shown.audited:
+        words += (
+            " The name is of the classes that it is on for and, by the audit, stays on for under attack "
+            f"(eps {shown.eps:g}): then gamma, γ, is above 0, and it is a gamma-capsule. Dead means on in none of "
+            "the images."
+        )
+    else:
+        words += " The name is of the classes that it was trained for; whether that holds, gammacaps audit tells."
+    if shown.switched:
+        words += f" “Without it” is of {shown.switched:,} test images."
+    return words
+
+
+def draw_gallery(shown: Gallery) -> str:
+    """Gamma-capsules and at least a row of cards are there to see, the others folded."""
+    gamma = sum(card.kind == GAMMA for card in shown.cards)
+    count = max(FEWEST, min(MOST, gamma)) if any(card.kind for card in shown.cards) else 2 * FEWEST
+    count = len(shown.cards) if len(shown.cards) - count == 1 else count
+    first, rest = shown.cards[:count], shown.cards[count:]
+    title = f"<h3>{escape(f'Layer {shown.layer}: {shown.note}')}</h3>" if shown.note else ""
+    folded = (
+        f'<details class="rest"><summary>{escape(others(rest))}</summary>{card_list(rest)}</details>' if rest else ""
     )
-    return intro + layers
+    return f'<div data-gallery="{escape(shown.layer)}">{title}{card_list(first)}{folded}</div>'
 
 
-def heading(layer: str) -> str:
-    return f"Layer {layer}"
+def others(cards: tuple[HiddenCard, ...]) -> str:
+    """As in: 10 more: 4 non-robust, 5 not useful, 1 dead."""
+    counts = {kind: sum(card.kind == kind for card in cards) for kind in KINDS}
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    return f"{len(cards)} more{f': {kinds}' if kinds else ''}"
 
 
-def draw_card(card: CapsuleCard) -> str:
-    items = "".join(f"<li>{escape(name)} <span>{score:.2f}</span></li>" for name, score in card.serves)
-    serves = f'<ul class="serves">{items}</ul>' if items else ""
-    named = f': <b title="{escape(card.classes)}">{escape(card.speaks)}</b>' if card.speaks else ""
-    kind = f'<p class="kind">{escape(card.kind or "trained for")}{named}</p>' if card.kind or card.speaks else ""
-    lost = f'<p class="kind">Without it: {escape(", ".join(card.suffers))}</p>' if card.suffers else ""
-    names = json.dumps([name for name, _ in card.serves])
-    return (
-        f'<li class="card" data-serves="{escape(names)}"><h4>{escape(card.name)}</h4>'
-        f"{picture(card.generated, 'pixels')}{real(card)}{length_bar(card)}{kind}{lost}{note(card)}{serves}</li>"
-    )
+def card_list(cards: tuple[HiddenCard, ...]) -> str:
+    return f'<ul class="cards capsules">{"".join(draw_hidden(card) for card in cards)}</ul>'
 
 
-HIDDEN = Section("hidden", "What the hidden capsules stand for", collect, draw, needs=("capsules",))
+HIDDEN = Section("hidden", "What the hidden capsules stand for", collect, draw, needs=("capsules",), first=True)

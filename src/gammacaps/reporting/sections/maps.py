@@ -1,7 +1,7 @@
 """Maps and other pictures, each with a caption that says what to see: one table for the page and for files."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -19,6 +19,7 @@ from gammacaps.explain.maps import (
     coupling_map,
 )
 from gammacaps.explain.none_of_the_above import NoneOfTheAbove, none_of_the_above
+from gammacaps.explain.pictures import dark_paper
 from gammacaps.explain.reconstruct import Reconstruction, reconstruct
 from gammacaps.models import CapsuleModel, shows_capsules
 from gammacaps.progress import say
@@ -78,15 +79,6 @@ def make_strongest(study: Study) -> Strongest | None:
     return strongest(model, images, layer, numbers, min(8, len(images)), batch=BATCH)
 
 
-def show_strongest(shown: Strongest) -> Figure:
-    return Figure(
-        "Which test images activate a capsule most",
-        Picture(shown.png(), f"For each {shown.layer} capsule the test images it is longest on"),
-        "A row a capsule: the images on which it is longest, with its length. Where they are all of a kind, "
-        "the capsule stands for what they share.",
-    )
-
-
 def make_activation(study: Study) -> ActivationMap | None:
     if (model := with_hidden(study)) is None:
         return None
@@ -96,12 +88,12 @@ def make_activation(study: Study) -> ActivationMap | None:
 
 
 def show_activation(shown: ActivationMap) -> Figure:
-    both = f"D is {shown.d_shuffled:.2f} over all classes and {shown.d_alone:.2f} within one."
     return Figure(
         "Do hidden capsules follow the image?",
-        Picture(shown.png(), f"Activation map of the layer {shown.layer}. {both}"),
+        Picture(shown.png(with_d=False), f"Activation map of the layer {shown.layer}"),
         "A row an image, a column a capsule, bright where it is active. Stripes that run through all "
-        f"images of one class, and change between classes, are capsules that follow the image. {both}",
+        "images of one class, and change between classes, are capsules that follow the image: the "
+        "D-score is their measure.",
     )
 
 
@@ -114,7 +106,7 @@ def show_means(shown: ClassMap) -> Figure:
     return Figure(
         "Which capsules a class uses",
         Picture(shown.png(), f"Mean activation of the {shown.layer} capsules by class"),
-        "The darker, the longer the capsule is on average over the test images of that class.",
+        "The stronger the blue, the longer the capsule is on average over the test images of that class.",
     )
 
 
@@ -132,8 +124,8 @@ def show_couplings(shown: CouplingMap) -> Figure:
     return Figure(
         "Where capsules lead",
         Picture(shown.png(), f"Couplings from {shown.layer} to {shown.above}"),
-        "How much of each capsule goes to each capsule above, over all test images. A column with one dark "
-        "cell is a capsule that always has the same parent.",
+        "How much of each capsule goes to each capsule above, over all test images. A column with one "
+        "strong cell is a capsule that always has the same parent.",
     )
 
 
@@ -190,7 +182,7 @@ def show_filters(shown: Filters) -> Figure:
 
 MAP_KINDS = (  # in the page's order
     MapKind("confusion", make_confusion, show_confusion),
-    MapKind("strongest", make_strongest, show_strongest),
+    MapKind("strongest", make_strongest, None),  # the page has them on the cards of capsules
     MapKind("activation-map", make_activation, show_activation),
     MapKind("class-map", make_means, show_means),
     MapKind("classes-served", make_served, None),
@@ -203,8 +195,16 @@ MAP_KINDS = (  # in the page's order
 
 def collect(study: Study) -> tuple[Figure, ...]:
     return tuple(
-        kind.show(made) for kind in MAP_KINDS if kind.show is not None and (made := kind.make(study)) is not None
+        on_both_papers(kind.show, made)
+        for kind in MAP_KINDS
+        if kind.show is not None and (made := kind.make(study)) is not None
     )
+
+
+def on_both_papers(show: Callable[[Any], Figure], made: Any) -> Figure:
+    with dark_paper():
+        dark = show(made).picture
+    return replace(show(made), dark=dark)
 
 
 def draw(shown: tuple[Figure, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gammacaps.reporting.content import Fact
+from gammacaps.reporting.content import Fact, Value
 from gammacaps.reporting.markup import facts as facts_list
 from gammacaps.reporting.markup import paragraphs
 from gammacaps.reporting.section import Section
@@ -79,12 +79,12 @@ def facts(study: Study) -> tuple[Fact, ...]:
         shown.append(Fact("Time to train", time, where))
     results = study.results
     if results is not None and results["T"] is not None:
-        shown.append(Fact("T-score", f"{results['T']['mean']:.2f}", "0: all couplings equal, 1: a tree"))
+        shown.append(Fact("T-score", Value("T", f"{results['T']['mean']:.2f}"), "0: all couplings equal, 1: a tree"))
         if results["D"]["mean"] is not None:
             alone = results["D"]["by_class"][0]["mean"]
             note = "how much hidden capsules follow the image"
             note += "" if alone is None else f"; {alone:.2f} within the class {results['class_names'][0]}"
-            shown.append(Fact("D-score", f"{results['D']['mean']:.2f}", note))
+            shown.append(Fact("D-score", Value("D", f"{results['D']['mean']:.2f}"), note))
     return tuple(shown)
 
 

@@ -55,7 +55,8 @@ def commands(study: Study) -> tuple[Command, ...]:
     starts, steps = study.made
     made = {"starts": starts, "steps": steps} if study.capsules else {}
     changed = options(vars(study.config) | made, vars(ReportConfig()))
-    shown.append(Command(f"gammacaps report {run}{changed}", "Look into it, and make this page"))
+    runs = " ".join(shlex.quote(str(one)) for one in study.runs or (study.run,))
+    shown.append(Command(f"gammacaps report {runs}{changed}", "Look into it, and make this page"))
     plugins = os.environ.get(PLUGINS)  # without which the commands would not know a rule or an attack of the user's own
     if plugins:
         shown = [Command(f"{PLUGINS}={shlex.quote(plugins)} {command.line}", command.does) for command in shown]

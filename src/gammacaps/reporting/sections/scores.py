@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from gammacaps.reporting.accuracies import WORST, attack_name, earlier, under_attack
-from gammacaps.reporting.markup import notes, paragraphs, scrolling
+from gammacaps.reporting.accuracies import attack_name, earlier, under_attack
+from gammacaps.reporting.markup import notes, paragraphs, scrolling, words
 from gammacaps.reporting.section import Section
+from gammacaps.reporting.shares import CLEAN, WORST, accuracy, interval
 from gammacaps.reporting.study import Study
 
 
@@ -14,12 +15,16 @@ from gammacaps.reporting.study import Study
 class Score:
     """A share of test images that are answered rightly, and its 95% interval; eps is 0 for clean images."""
 
-    name: str
+    attack: str
     eps: float
     accuracy: float
     low: float
     high: float
     worst: bool = False  # the worst case of all attacks at this eps
+
+    @property
+    def name(self) -> str:
+        return f"{self.attack}, eps {self.eps:g}" if self.eps else self.attack
 
 
 @dataclass(frozen=True)
@@ -38,16 +43,16 @@ def collect(study: Study) -> Scores | None:
 def scores(study: Study, results: dict[str, Any]) -> Scores:
     """Clean first, then radius by radius, the worst case last in each."""
     attacks, worst = under_attack(results)
-    rows = [score("Clean", 0.0, results["clean"])]
+    rows = [score(CLEAN, 0.0, results["clean"])]
     for eps in sorted({row["eps"] for row in (*attacks, *worst)}):
-        rows += [score(f"{attack_name(row)}, eps {eps:g}", eps, row) for row in attacks if row["eps"] == eps]
-        rows += [score(f"{WORST}, eps {eps:g}", eps, row, worst=True) for row in worst if row["eps"] == eps]
+        rows += [score(attack_name(row), eps, row) for row in attacks if row["eps"] == eps]
+        rows += [score(WORST, eps, row, worst=True) for row in worst if row["eps"] == eps]
     return Scores(tuple(rows), results["clean"]["images"], (*earlier(study, results), *results.get("skipped", ())))
 
 
-def score(name: str, eps: float, row: dict[str, Any], *, worst: bool = False) -> Score:
+def score(attack: str, eps: float, row: dict[str, Any], *, worst: bool = False) -> Score:
     low, high = row["interval"]
-    return Score(name, eps, row["accuracy"], low, high, worst)
+    return Score(attack, eps, row["accuracy"], low, high, worst)
 
 
 def draw(shown: Scores) -> str:
@@ -74,8 +79,9 @@ def draw_row(row: Score) -> str:
     dot = f'<circle cx="{middle:.1f}" cy="8" r="4.2"/>'
     bar = f'<svg viewBox="-4 0 208 16" aria-hidden="true"><path class="track" d="M0 8H200"/>{line}{dot}</svg>'
     return (
-        f'<tr{kind}><th scope="row">{escape(row.name)}</th><td class="figure">{100 * row.accuracy:.1f}%</td>'
-        f'<td>{100 * row.low:.1f} to {100 * row.high:.1f}</td><td class="bar">{bar}</td></tr>'
+        f'<tr{kind}><th scope="row">{escape(row.name)}</th><td class="figure">'
+        f"{words(accuracy(row.attack, row.eps, row.accuracy))}</td>"
+        f'<td>{interval(row.low, row.high)}</td><td class="bar">{bar}</td></tr>'
     )
 
 

@@ -3,11 +3,12 @@
 from typing import Any
 
 from gammacaps.attacks.table import all_attacks
-from gammacaps.reporting.accuracies import WORST, attack_name, measured
+from gammacaps.reporting.accuracies import attack_name, measured
 from gammacaps.reporting.content import Curve, Series
 from gammacaps.reporting.markup import curve as curve_figure
 from gammacaps.reporting.markup import paragraphs
 from gammacaps.reporting.section import Section
+from gammacaps.reporting.shares import WORST
 from gammacaps.reporting.study import Study
 
 
@@ -43,6 +44,7 @@ def curve(study: Study, results: dict[str, Any]) -> Curve | None:
         "Each mark is a measurement, the band around the line its 95% interval.",
         levels=(("guessing", 1 / study.model.classes),),
         marks=(("trained at this eps", training.eps),) if training is not None and training.robust else (),
+        accuracies=True,
     )
 
 

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from html import escape
 
-import torch
 from torch import Tensor
 
-from gammacaps.evaluation.specs import pictured_attack
 from gammacaps.explain.difference import difference
 from gammacaps.explain.draw.figure import alternative, figure, heaviest, tell_difference
 from gammacaps.explain.draw.layout import lay_out
@@ -18,8 +16,7 @@ from gammacaps.progress import say
 from gammacaps.reporting.content import Picture
 from gammacaps.reporting.markup import paragraphs, picture, scrolling
 from gammacaps.reporting.section import Section
-from gammacaps.reporting.study import BATCH, Study
-from gammacaps.runs.run import EPS
+from gammacaps.reporting.study import Study
 
 ROOM = 3_500_000  # characters of drawings: with them the page stays under 5 MB
 
@@ -58,27 +55,22 @@ def collect(study: Study) -> ShownTrees | None:
 
 
 def attacked_pairs(study: Study) -> list[AttackedPair]:
-    """Trees of the first rightly answered test image of some classes, evenly spread, clean and attacked."""
-    say("Taking test images apart ...")
-    model, test, config, device = study.model, study.test, study.config, study.device
-    places = []
-    present = test.labels.unique().tolist()
-    count = min(config.trees, len(present))
-    for k in [present[place * len(present) // count] for place in range(count)]:
-        own = (test.labels == k).nonzero().squeeze(1)[:BATCH]
-        with torch.no_grad():
-            right = model(test.images[own].to(device)).argmax(1).cpu() == k
-        places.append(int(own[int(right.int().argmax())]))  # the very first where none is right
-    if not places:
+    """Trees of the images of the first screen, one of a class, of some classes evenly spread."""
+    if not study.config.trees:
         return []
-    images, labels = test.images[places].to(device), test.labels[places].to(device)
-    eps = config.eps if config.eps is not None else study.about.train.eps if study.about.train else EPS
-    measured = study.results["attacks"] if study.results is not None else ()
-    attacked = pictured_attack(measured, eps, model, images, labels, seed=config.seed)
-    trees = [parse_trees(model, x, tau=config.tau, class_names=test.class_names) for x in (images, attacked)]
+    say("Taking test images apart ...")
+    model, config, pictured = study.model, study.config, study.pictured
+    firsts = [place for place, label in enumerate(pictured.labels) if label not in pictured.labels[:place]]
+    count = min(config.trees, len(firsts))
+    chosen = [firsts[place * len(firsts) // count] for place in range(count)]
+    names = study.test.class_names
+    clean, attacked = (
+        parse_trees(model, images[chosen], tau=config.tau, class_names=names) if chosen else []
+        for images in (pictured.clean, pictured.attacked)
+    )
     return [
-        AttackedPair(place, label, eps, clean, broken)
-        for place, label, clean, broken in zip(places, labels.tolist(), *trees, strict=True)
+        AttackedPair(pictured.places[place], pictured.labels[place], pictured.eps, one, broken)
+        for place, one, broken in zip(chosen, clean, attacked, strict=True)
     ]
 
 

@@ -1,0 +1,80 @@
+"""Curves over eps, and the pictures of trees and maps."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from gammacaps.errors import InputError
+from gammacaps.reporting.sections.maps import make_filters, make_none_of_the_above, show_filters
+from gammacaps.reporting.sections.strength import curve
+from gammacaps.reporting.sections.trees import attacked_pairs, trees_of
+from gammacaps.reporting.study import open_study
+
+
+def test_the_curve_does_not_draw_the_worst_case_twice(study):
+    attack = {"steps": 40, "restarts": 1, "interval": [0.1, 0.9]}
+    pgd = [{"attack": "pgd", "eps": eps, "accuracy": 0.5 - eps, **attack} for eps in (0.2, 0.1)]
+    worst = [{"eps": row["eps"], "accuracy": row["accuracy"], "interval": [0.1, 0.9]} for row in pgd]
+    clean = {"accuracy": 0.9, "interval": [0.8, 1.0]}
+    drawn = curve(study, {"clean": clean, "attacks": pgd, "worst": worst})
+    assert [(series.name, series.points) for series in drawn.series] == [
+        ("Worst case of all attacks", ((0.0, 0.9), (0.1, 0.4), (0.2, 0.3)))
+    ]
+    worst[0]["accuracy"] = 0.2
+    assert len(curve(study, {"clean": clean, "attacks": pgd, "worst": worst}).series) == 2
+    sweep = [{"attack": "sweep", "eps": 0.3, "accuracy": 0.1, **attack}]
+    drawn = curve(study, {"clean": clean, "attacks": pgd, "sweep": sweep})
+    assert [series.points for series in drawn.series] == [((0.0, 0.9), (0.3, 0.1))]
+    assert curve(study, {"clean": clean, "attacks": []}) is None
+
+
+def test_the_curve_draws_users_attacks_and_those_of_ours_that_it_always_drew(study):
+    names = ("noise", "fgsm", "pgd", "pgd-margin", "pgd-ce", "pgd-dlr", "vote", "transfer", "square", "apgd-ce")
+    names = (*names, "apgd-t", "fab-t", "auto-square", "grey", "darker")
+    rows = [
+        {"attack": name, "eps": eps, "accuracy": (place + 1) / 20, "steps": 40, "restarts": 1, "interval": [0.0, 0.9]}
+        for eps in (0.1, 0.2)
+        for place, name in enumerate(names)
+    ]
+    drawn = curve(study, {"clean": {"accuracy": 0.9, "interval": [0.8, 1.0]}, "attacks": rows})
+    assert sorted(series.name for series in drawn.series) == ["Darker", "FGSM", "PGD-40", "Random noise"]
+    assert all(len(series.points) == 3 for series in drawn.series)
+
+
+def test_the_shorter_a_capsule_the_fainter_its_picture_in_a_tree(study, contents):
+    clean, first = attacked_pairs(study)[0].clean, contents["trees"].trees[0]
+    drawn = re.findall(r'<image [^>]*opacity="([^"]+)"[^>]*><title>([^:]+): ([0-9.]+)', first.clean.content)
+    assert len(drawn) == sum(len(clean.nodes_of(l)) for l in (1, 2))
+    for opacity, _, length in drawn:
+        assert float(opacity) == pytest.approx(0.35 + 0.65 * float(length), abs=0.01)
+
+
+def test_trees_that_would_make_the_page_too_large_are_left_out(study, contents, monkeypatch):
+    first = contents["trees"].trees[0]
+    monkeypatch.setattr(
+        "gammacaps.reporting.sections.trees.ROOM", len(first.clean.content) + len(first.attacked.content)
+    )
+    assert trees_of(study, attacked_pairs(study)) == (first,)
+
+
+def test_filters_are_captioned_by_their_colours(study):
+    words = "The paper reports that training under attack concentrates them."
+    filters = make_filters(study)
+    grey = show_filters(filters).caption
+    assert grey.startswith("Vermillion is positive, blue negative. The largest tenth")
+    assert grey.endswith(words)
+    coloured = replace(filters, weights=torch.zeros(4, 3, 5, 5))
+    assert show_filters(coloured).caption.startswith("Each filter is shown as a colour image: grey is 0. The largest")
+
+
+@pytest.mark.slow
+def test_other_data_are_one_more_kind_of_nothing(run, study, quick, tmp_path):
+    np.savez(tmp_path / "other.npz", images=np.zeros((40, 28, 28), np.uint8), labels=np.arange(40) % 2)
+    with_others = open_study(run, replace(quick, others=str(tmp_path / "other.npz")))
+    assert len(make_none_of_the_above(with_others).kinds) == len(make_none_of_the_above(study).kinds) + 1
+    np.savez(tmp_path / "colour.npz", images=np.zeros((40, 28, 28, 3), np.uint8), labels=np.arange(40) % 2)
+    with pytest.raises(InputError, match="name other images with --others"):
+        open_study(run, replace(quick, others=str(tmp_path / "colour.npz")))
