@@ -2,7 +2,7 @@
 
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -30,6 +30,7 @@ class FastSteps:
         # Read by the kernel at each replay: the step may change from one to the next.
         self.step, self.penalty = torch.zeros(1, device=device), torch.full((1,), float(penalty), device=device)
         self.recording: Recording | None = None
+        self.gradients: Recording | None = None
 
     def run(
         self, images: Float[Tensor, "B C H W"], chosen: Int[Tensor, "B"], sizes: Sequence[float]
@@ -44,13 +45,33 @@ class FastSteps:
             self.recording.replay()
         return self.x.clone()
 
-    def one(self) -> tuple[Tensor, ...]:
-        """One step, of the images in place."""
+    def toward(self, chosen: Int[Tensor, "B"]) -> Callable[[Tensor], Tensor]:
+        """What gives the gradient at the images of a full batch toward their chosen capsules."""
+        if self.gradients is None:
+            self.gradients = Recording(self.gradient, self.x.device)
+        self.chosen.copy_(chosen)
+
+        def gradient_of(images: Tensor) -> Tensor:
+            assert self.gradients is not None
+            self.x.copy_(images)
+            (gradient,) = self.gradients.replay()
+            return gradient.float()
+
+        return gradient_of
+
+    def gradient(self) -> tuple[Tensor, ...]:
+        """Of the images that are there."""
         from gammacaps.ops.kernels.capsules import activation_gradient
-        from gammacaps.ops.kernels.images import descend
 
         v = self.network.forward(self.x, self.layer)  # B n D
-        descend(self.x, self.network.backward(activation_gradient(v, self.chosen)), self.step, self.penalty)
+        return (self.network.backward(activation_gradient(v, self.chosen)),)
+
+    def one(self) -> tuple[Tensor, ...]:
+        """One step, of the images in place."""
+        from gammacaps.ops.kernels.images import descend
+
+        (gradient,) = self.gradient()
+        descend(self.x, gradient, self.step, self.penalty)
         return ()
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 Shape = tuple[int, int, int]
+GREYS = (0.0, 0.15, 0.3, 0.45)  # on which faint noise lies
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Search:
     last: float
     class_penalty: float  # unless told; hidden capsules have the paper's
     apart: bool  # whether what the best starts found is averaged only as far as it is the same
+    steady: bool  # whether the steps are those of steady.py, else the gradient's signs as in the paper
     words: str  # for whoever looks at the pictures
 
 
@@ -29,14 +31,14 @@ def noise(generator: np.random.Generator, starts: int, shape: Shape) -> np.ndarr
 
 
 def faint_noise(generator: np.random.Generator, starts: int, shape: Shape) -> np.ndarray:
-    """Noise of a tenth of the contrast: by turns nearly black and around mid-grey.
+    """Noise of a tenth of the contrast on greys from black to nearly the middle, by turns.
 
     Full noise is full of edges, which capsules take for something, and what they take it for is what the search ends
     at. Some capsules are found from the dark alone, others from grey alone.
     """
     faint = np.float32(0.1) * noise(generator, starts, shape)
-    faint[1::2] += np.float32(0.45)
-    return faint
+    greys = np.resize(np.array(GREYS, np.float32), starts)
+    return faint + greys[:, None, None, None]
 
 
 SEARCHES: dict[str, Search] = {
@@ -46,7 +48,8 @@ SEARCHES: dict[str, Search] = {
         last=0.1,
         class_penalty=1e-4,
         apart=True,
-        words="faint noise, in half of the starts dark and in half grey, was changed in steps that became shorter",
+        steady=True,
+        words="a dark or grey start was changed step by step, under noise and small shifts",
     ),
     "paper": Search(
         noise,
@@ -54,6 +57,7 @@ SEARCHES: dict[str, Search] = {
         last=1.0,
         class_penalty=0.0,
         apart=False,
+        steady=False,
         words="noise was changed in steps of one length, as in the paper",
     ),
 }

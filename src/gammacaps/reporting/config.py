@@ -25,9 +25,10 @@ class ReportConfig:
     steps: int | None = None
     """Steps of each generated input; without it the paper's 1000 on a GPU, and 200 on a CPU."""
     search: SearchName = "improved"
-    """How inputs are searched: from faint noise with steps that become shorter, or as the paper does."""
+    """How inputs are searched: so that the capsule stays active under noise and small shifts, or as the paper does."""
     class_penalty: float = 1e-4
-    """Price on the brightness of class capsules' inputs, which leaves what does not matter dark; the paper's is 0."""
+    """Price on the brightness of class capsules' inputs, by which the best starts are chosen; in the paper's search all
+    steps have it, which leaves what does not matter dark. The paper's is 0."""
     hidden_penalty: float = 1e-5
     """The same for hidden capsules; this is the paper's."""
     capsules: int = 64

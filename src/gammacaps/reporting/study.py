@@ -19,6 +19,7 @@ from gammacaps.explain.activate import Generated, activate_all
 from gammacaps.explain.batches import activations_in_batches
 from gammacaps.explain.examples import Features, features
 from gammacaps.explain.looks import looks_at, tinted
+from gammacaps.explain.steady import noise_for
 from gammacaps.models import CapsuleModel, Model, check_fit, load, shows_capsules
 from gammacaps.progress import say
 from gammacaps.reporting.config import ReportConfig
@@ -70,6 +71,12 @@ class Study:
             "audit": self.audit is not None,
             "capsules": shows_capsules(self.model),
         }[need]
+
+    @property
+    def trained_at(self) -> float | None:
+        """The radius of the attacks in training, if there were any."""
+        train = self.about.train
+        return train.eps if train and train.robust and train.norm == "linf" else None
 
     @property
     def device(self) -> torch.device:
@@ -192,6 +199,7 @@ def generate(study: Study, model: CapsuleModel, layer: str) -> tuple[list[Shown]
     )
     penalty = config.class_penalty if layer == "class" else config.hidden_penalty
     options: dict[str, Any] = {"starts": starts, "steps": steps, "penalty": penalty, "search": config.search}
+    options["noise"] = noise_for(study.trained_at)
     generated = activate_all(model, layer, chosen, seed=config.seed, **options)
     real = real_images(model, layer, images, activations[:, chosen], chosen)
     return [

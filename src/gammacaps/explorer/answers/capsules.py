@@ -10,6 +10,7 @@ from gammacaps.explain.examples import features, stand_out
 from gammacaps.explain.looks import looks_at, tinted
 from gammacaps.explain.pictures import plain
 from gammacaps.explain.search import SEARCHES
+from gammacaps.explain.steady import noise_for
 from gammacaps.explain.without_each import sufferers
 from gammacaps.explorer import questions
 from gammacaps.explorer.answers.images import SEED, counted, data_url, judged
@@ -33,6 +34,7 @@ def activated(asked: questions.ActivateQuestion, network: Network, tick: Tick) -
         steps=asked.steps,
         penalty=CLASS_PENALTY if top else None,
         search=SEARCH,
+        noise=noise_for(network.eps),
         seed=SEED,
     )
     return {
