@@ -123,7 +123,7 @@ def draw(models: dict[str, Model], data: DataSet, path: Path) -> None:
     rows = [("test image", images, labels)]
     for name, model in models.items():
         generator = torch.Generator().manual_seed(0)
-        attacked = pgd(model, images, labels, eps=EPS, generator=generator)
+        attacked = pgd(model, images, labels, eps=EPS, step=0.01, generator=generator)
         with torch.no_grad():
             rows.append((f"attacked:\ntrained {HOW[name]}", attacked, model(attacked).argmax(dim=1)))
     for row, (name, pictures, answers) in enumerate(rows):

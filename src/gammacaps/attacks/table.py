@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gammacaps.attacks.attack import Attack, Attempt, Live, Numbers, PartedAttack, Sees, Victim
 from gammacaps.attacks.auto import auto_attack, why_not_auto
-from gammacaps.attacks.gradient import Classifier, fgsm, pgd
+from gammacaps.attacks.gradient import Classifier, climbed, fgsm
 from gammacaps.attacks.noise import grey, noise
 from gammacaps.attacks.vote import vote_surrogate
 from gammacaps.errors import InputError, check_choice, check_name_is_free
@@ -107,7 +107,7 @@ def _run_fgsm(model: Classifier, images: Tensor, labels: Tensor, attempt: Attemp
 
 
 def _run_pgd(model: Classifier, images: Tensor, labels: Tensor, attempt: Attempt) -> Tensor:
-    return pgd(model, images, labels, until_broken=not attempt.to_the_end, **_pgd_options(attempt))
+    return climbed(model, images, labels, until_broken=not attempt.to_the_end, **_pgd_options(attempt))
 
 
 def _run_vote(model: Classifier, images: Tensor, labels: Tensor, attempt: Attempt) -> Tensor:
@@ -126,10 +126,10 @@ def _from_surrogate(
     """PGD on another network, each start tested on the real one; images that none of them breaks stay as they are."""
     options = _pgd_options(attempt)
     if attempt.to_the_end:
-        return pgd(surrogate, images, labels, **options)
+        return climbed(surrogate, images, labels, **options)
     result = images.clone()
     for _ in range(options.pop("restarts")):
-        attacked = pgd(surrogate, images, labels, **options)
+        attacked = climbed(surrogate, images, labels, **options)
         with torch.no_grad():
             broken = model(attacked).argmax(dim=1) != labels
         result[broken] = attacked[broken]
