@@ -8,9 +8,9 @@ import torch
 from former_small import CONVOLUTION, FORMER_SMALL
 
 import gammacaps
-from gammacaps.attacks.gradient import climbed
 from gammacaps.attacks.balls import LinfBall
 from gammacaps.attacks.fast import FastAttack, fast_attack
+from gammacaps.attacks.gradient import climbed
 from gammacaps.attacks.losses import LOSSES
 from gammacaps.models.frozen import FrozenNetwork
 from gammacaps.ops import length
