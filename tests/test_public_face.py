@@ -11,13 +11,25 @@ import pytest
 import gammacaps
 from gammacaps.errors import InputError
 
-VERBS = {"train", "evaluate", "audit", "report", "robustness"}
+VERBS = {"train", "evaluate", "audit", "report", "check"}
 
 
 def test_dir_is_the_table_of_contents():
     public = [name for name in dir(gammacaps) if not name.startswith("_")]
     assert public == sorted(gammacaps.__all__)
-    wanted = {*VERBS, "create", "load", "save", "load_data", "InputError", "attacks", "explain", "metrics", "ops"}
+    wanted = {
+        *VERBS,
+        "create",
+        "load",
+        "save",
+        "load_data",
+        "InputError",
+        "Normalized",
+        "attacks",
+        "explain",
+        "metrics",
+        "ops",
+    }
     assert wanted <= set(public)
     with pytest.raises(AttributeError, match="has no attribute 'nosuch'"):
         _ = gammacaps.nosuch

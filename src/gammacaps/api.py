@@ -15,9 +15,11 @@ from gammacaps.data.checks import check_images, check_labels
 from gammacaps.distributed.processes import joined
 from gammacaps.errors import InputError, check_choice
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.robustness import robustness as measure_robustness
 from gammacaps.evaluation.several import evaluate_runs
+from gammacaps.face.check import checked
+from gammacaps.face.figures import Audit, Check, Evaluation
 from gammacaps.models import Model
+from gammacaps.progress import Progress
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.run import PAGE, report_run
 from gammacaps.runs.folders import run_folders
@@ -51,7 +53,7 @@ def train(
     return train_run(config, folder, overwrite=overwrite)
 
 
-def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
+def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> Evaluation:
     """Measures a run as `gammacaps evaluate` does: its results.json, which is also written into the run's folder.
 
     Args:
@@ -69,10 +71,10 @@ def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[st
     config = _configured(EvaluateConfig, options)
     with joined() as processes:
         ((_, results),) = evaluate_runs((_path(run, "A run"),), config, quiet=quiet, processes=processes)
-    return results
+    return Evaluation(results)
 
 
-def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
+def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> Audit:
     """Says which capsules of a run are gamma-capsules, as `gammacaps audit`: its audit.json, which is also written.
 
     Args:
@@ -87,7 +89,7 @@ def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, 
     """
     config = _configured(AuditConfig, options)
     ((_, results),) = audit_runs((_path(run, "A run"),), config, quiet=quiet)
-    return results
+    return Audit(results)
 
 
 def report(run: str | Path, **options: Any) -> Path:
@@ -106,30 +108,39 @@ def report(run: str | Path, **options: Any) -> Path:
     return report_run(folder, config)
 
 
-def robustness(
+def check(
     model: nn.Module | Classifier,
     images: Tensor,
     labels: Tensor,
     *,
     eps: float | Sequence[float] = EPS,
+    attacks: str | Sequence[str] = "quick",
     other: Classifier | None = None,
+    quiet: bool = False,
     **options: Any,
-) -> dict[str, Any]:
-    """Accuracy of any torch classifier: clean, under each attack, under the worst of them, and whether to believe it.
+) -> Check:
+    """How robust any torch classifier is: clean, under each attack, in the worst case, and whether to believe it.
+
+    What it gives prints as a short table, shows itself in a notebook, and has `write_page("check.html")`.
 
     Args:
-        model: gives scores (B, N) for images (B, C, H, W) in [0, 1]; it need have no capsules.
-        eps: the attacks' radius in L-inf, or several.
+        model: gives scores (B, N) for images (B, C, H, W) in [0, 1]; it need have no capsules. One that wants
+            normalised images is given as `gammacaps.Normalized(model, mean, std)`.
+        eps: the attacks' radius in L-inf, or several; often 8/255 for photos.
+        attacks: "quick" takes seconds; "standard" and "strong" (with AutoAttack) try harder; or names of attacks.
         other: a network for the same task, which the attack "transfer" is made on.
-        options: those of `gammacaps evaluate` that are not about data or device, such as attacks="strong", batch=100.
+        quiet: show no progress.
+        options: those of `gammacaps evaluate` that are not about data or device, such as batch=100, checks=False.
 
     >>> import gammacaps
     >>> from torch import nn
     >>> images, labels = gammacaps.load_data("fashion-mini")
     >>> mine = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 10))
-    >>> figures = gammacaps.robustness(mine, images[:20], labels[:20], attacks=("fgsm", "pgd"), checks=False)
-    >>> [(row["attack"], row["eps"]) for row in figures["attacks"]]
-    [('fgsm', 0.1), ('pgd', 0.1)]
+    >>> found = gammacaps.check(mine, images[:20], labels[:20], eps=8 / 255, attacks=("fgsm", "pgd"), checks=False)
+    >>> [(row["attack"], row["images"]) for row in found["attacks"]]
+    [('fgsm', 20), ('pgd', 20)]
+    >>> found.worst <= found.clean
+    True
     """
     if not callable(model):
         raise InputError(f"A classifier is a network or a function of images, not a {type(model).__name__}.")
@@ -137,9 +148,10 @@ def robustness(
     check_labels(labels, len(images))
     for name in options:
         if name in OF_DATA:
-            raise InputError(f"robustness takes no {name}: it measures the model, where it is, on the images given.")
-    config = _configured(EvaluateConfig, {"eps": eps, **options})
-    return measure_robustness(model, images, labels, config, other=other)
+            raise InputError(f"check takes no {name}: it measures the model, where it is, on the images given.")
+    # A step that follows the radius: the paper's 0.01 is for its own tables.
+    config = _configured(EvaluateConfig, {"eps": eps, "attacks": attacks, "attack_step": None, **options})
+    return checked(model, images, labels, config, other=other, progress=Progress(quiet=quiet))
 
 
 def _configured(kind: type[Config], options: dict[str, Any]) -> Config:

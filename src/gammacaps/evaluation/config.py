@@ -16,7 +16,8 @@ class EvaluateConfig:
     """How to evaluate. What is measured is kept in the run's folder: the same command goes on where it stopped."""
 
     attacks: tuple[str, ...] = STANDARD
-    """Suites (paper, standard, strong, autoattack) or single attacks."""
+    """Suites (paper, quick, standard, strong, autoattack) or single attacks: noise, fgsm, pgd, pgd-margin, pgd-ce,
+    pgd-dlr, vote, transfer, square, apgd-ce, apgd-t, fab-t, auto-square."""
     eps: tuple[float, ...] | None = None
     """Radii of the attacks, L-inf; without it the training's, and for the paper's suite 0.1 0.3 0.5."""
     sweep: tuple[float, ...] = ()
@@ -33,8 +34,8 @@ class EvaluateConfig:
     """Stop after so long; the same command later goes on."""
     checks: bool = True
     """Also check whether the figures can be believed."""
-    attack_step: float = 0.01
-    """Length of the steps of the paper's PGD; the other attacks take a tenth of eps."""
+    attack_step: float | None = 0.01
+    """Length of the steps of the paper's PGD; None: a tenth of eps, as the other attacks take."""
     attack_steps: int = 40
     """Number of the steps of the paper's PGD."""
     restarts: int = 1
