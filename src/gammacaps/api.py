@@ -57,7 +57,8 @@ def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> Evaluat
     """Measures a run as `gammacaps evaluate` does: its results.json, which is also written into the run's folder.
 
     Args:
-        run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
+        run: a run's folder, or the name of a network that comes with gammacaps: its own figures stay, and these go to
+            a copy of it, such as runs/mnist-own.
         quiet: show no progress.
         options: those of `gammacaps evaluate`, such as attacks="strong", eps=0.1, limit=100.
 
@@ -78,7 +79,8 @@ def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> Audit:
     """Says which capsules of a run are gamma-capsules, as `gammacaps audit`: its audit.json, which is also written.
 
     Args:
-        run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
+        run: a run's folder, or the name of a network that comes with gammacaps: its own figures stay, and these go to
+            a copy of it, such as runs/mnist-own.
         quiet: show no progress.
         options: those of `gammacaps audit`, such as eps=0.1, limit=100, tau=0.5.
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import gammacaps
+from gammacaps.attacks import suites
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
 from gammacaps.explain.without_each import accuracies_without_each, sufferers
@@ -153,7 +154,7 @@ def test_figures_of_an_earlier_state_are_said_to_be_so(run, study, contents):
 
 def attacked(attack, eps, accuracy, steps=None):
     shown = {"attack": attack, "eps": eps, "accuracy": accuracy, "steps": steps, "restarts": 1}
-    return shown | {"loss": None, "interval": [0.1, 0.9], "seconds": 1.0}
+    return shown | {"loss": None, "interval": [0.1, 0.9], "images": 20, "seconds": 1.0}
 
 
 def test_the_headline_names_the_worst_case_of_a_strong_evaluation(study):
@@ -165,13 +166,20 @@ def test_the_headline_names_the_worst_case_of_a_strong_evaluation(study):
         attacked("auto-square", 0.1, 0.56),
         attacked("pgd", 0.3, 0.1, 40),
     ]
-    results = study.results | {"attacks": attacks, "worst": [{"eps": 0.1, "accuracy": 0.56, "interval": [0.4, 0.7]}]}
+    worst = {"eps": 0.1, "accuracy": 0.56, "interval": [0.4, 0.7], "images": 20}
+    asked = {"settings": {"attacks": ["pgd", "autoattack"]}}
+    results = study.results | {"attacks": attacks, "worst": [worst], **asked}
     shown = headline(replace(study, results=results))[1]
     assert (shown.name, shown.value) == ("right under attack, eps 0.1", "56.0%")
-    assert shown.note == "40.0 to 70.0; worst case of all attacks"
+    assert shown.note == "40.0 to 70.0, of 20 images; worst case of 2 attacks (pgd, autoattack)"
+    # All of them were run only where every attack of the strong suite has its row.
+    every = [attacked(name, 0.1, 0.56) for name in suites()["strong"]]
+    strong = results | {"attacks": every, "settings": {"attacks": ["strong"]}}
+    note = headline(replace(study, results=strong))[1].note
+    assert note == "40.0 to 70.0, of 20 images; worst case of all attacks (strong)"
     # Without a worst case AutoAttack's parts are one, whose figure is the last one's.
     shown = headline(replace(study, results=results | {"worst": []}))[1]
-    assert (shown.value, shown.note) == ("56.0%", "10.0 to 90.0; AutoAttack")
+    assert (shown.value, shown.note) == ("56.0%", "10.0 to 90.0, of 20 images; AutoAttack")
     # Where nothing was measured at the training's radius, the largest counts.
     elsewhere = replace(study, about=replace(study.about, train=replace(study.about.train, eps=0.2)))
     assert hardest(elsewhere, results)["eps"] == 0.3
@@ -485,7 +493,7 @@ def test_the_curve_does_not_draw_the_worst_case_twice(study):
     clean = {"accuracy": 0.9, "interval": [0.8, 1.0]}
     drawn = curve(study, {"clean": clean, "attacks": pgd, "worst": worst})
     assert [(series.name, series.points) for series in drawn.series] == [
-        ("Worst case of all attacks", ((0.0, 0.9), (0.1, 0.4), (0.2, 0.3)))
+        ("Worst case of one attack", ((0.0, 0.9), (0.1, 0.4), (0.2, 0.3)))
     ]
     worst[0]["accuracy"] = 0.2
     assert len(curve(study, {"clean": clean, "attacks": pgd, "worst": worst}).series) == 2

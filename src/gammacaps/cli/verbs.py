@@ -1,6 +1,7 @@
 """One short function a verb, and their table. What a verb does is imported inside of it, so that help is instant."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -65,7 +66,7 @@ def evaluate(options: EvaluateOptions) -> None:
             folders.append(run)
             results.append(figures)
             if not options.json:
-                show(f"{table(figures)}\n\nWritten to {run / RESULTS}")
+                show(f"{table(figures)}\n\n{written(run, RESULTS)}")
             elif len(results) == len(options.runs):  # before the curve is drawn, which may fail
                 show(json.dumps(one_or_all(results)))
     if options.evaluate.sweep and not options.json:
@@ -81,7 +82,7 @@ def audit(options: AuditOptions) -> None:
     for run, figures in audit_runs(options.runs, options.audit, quiet=options.json):
         results.append(figures)
         if not options.json:
-            show(f"{table(figures)}\n\nWritten to {run / AUDIT}")
+            show(f"{table(figures)}\n\n{written(run, AUDIT)}")
     if options.json:
         show(json.dumps(one_or_all(results)))
     elif len(results) > 1:
@@ -171,6 +172,17 @@ def bench(options: BenchOptions) -> None:
     show(json.dumps(rows) if options.json else table(rows))
     if failed:
         sys.exit(1)
+
+
+def written(run: Path, file: str) -> str:
+    """Where figures were written; of a shipped network, that its own are still there."""
+    from gammacaps.models.shipped import OWN, is_copy
+    from gammacaps.names import SHIPPED, shipped_names
+
+    name = run.name.removesuffix(OWN)
+    stay = name != run.name and name in shipped_names() and is_copy(run, SHIPPED / name)
+    end = f"; those that came with {name} stay as they are" if stay else ""
+    return f"Written to {run / file}{end}. To see it on a page: gammacaps report {shlex.quote(str(run))}"
 
 
 def note(words: str) -> None:

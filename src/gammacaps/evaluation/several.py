@@ -20,7 +20,7 @@ def evaluate_runs(
     """Each run's folder and its figures, as soon as they are there."""
     files = (RESULTS, *([SWEEP] if config.sweep else []))
     # The first process alone touches the runs' folders, which other machines need not see.
-    folders = processes.first(lambda: run_folders(names, files, FOLDER))
+    folders = processes.first(lambda: run_folders(names, files, FOLDER, figures=True))
     if len(folders) > 1 and config.eps is None and config.attacks != ("paper",):
         eps = processes.first(lambda: common_radius([Run(folder) for folder in folders]))
         config = dataclasses.replace(config, eps=(eps,))

@@ -51,8 +51,8 @@ def page(figures: dict[str, Any], heading: str) -> str:
     for row in figures["worst"]:
         if row["accuracy"] is not None:
             rows.append(score(f"Worst case of these, eps {radius(row['eps'])}", row["eps"], row, worst=True))
-    told = (*figures["skipped"], *figures["notes"])
-    drawn = scores_section.draw(scores_section.Scores(tuple(rows), figures["clean"]["images"], told))
+    told, asked = (*figures["skipped"], *figures["notes"]), ", ".join(figures["settings"]["attacks"])
+    drawn = scores_section.draw(scores_section.Scores(tuple(rows), figures["clean"]["images"], told, asked))
     checked = checks_section.checks(figures)
     sections = [f"<section><h2>How often it is right</h2>{drawn}</section>"]
     if checked:

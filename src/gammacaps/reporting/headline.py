@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gammacaps.reporting.accuracies import WORST, attack_name, under_attack
+from gammacaps.reporting.accuracies import attack_name, attacks_asked, under_attack, worst_name
 from gammacaps.reporting.content import Fact
 from gammacaps.reporting.sections.checks import checks
 from gammacaps.reporting.study import Study
@@ -20,11 +20,13 @@ def headline(study: Study) -> tuple[Fact, ...]:
     results = study.results
     if results is None:
         return ()
-    shown = [Fact("right on clean images", percent(results["clean"]), interval(results["clean"]))]
+    shown = [Fact("right on clean images", percent(results["clean"]), of_images(results["clean"]))]
     row = hardest(study, results)
     if row is not None:
-        name = WORST.lower() if "attack" not in row else attack_name(row)
-        shown.append(Fact(f"right under attack, eps {row['eps']:g}", percent(row), f"{interval(row)}; {name}"))
+        asked = attacks_asked(results)
+        worst = worst_name(results).lower() + (f" ({asked})" if asked else "")
+        name = worst if "attack" not in row else attack_name(row)
+        shown.append(Fact(f"right under attack, eps {row['eps']:g}", percent(row), f"{of_images(row)}; {name}"))
     if results["T"] is not None:
         T = f"{results['T']['mean']:.2f}"
         shown.append(Fact("T: how much like a tree", T, "0: no structure, 1: one parent each"))
@@ -56,6 +58,7 @@ def percent(row: dict[str, Any]) -> str:
     return f"{100 * row['accuracy']:.1f}%"
 
 
-def interval(row: dict[str, Any]) -> str:
+def of_images(row: dict[str, Any]) -> str:
+    """The interval of a share, and how many images it is of."""
     low, high = row["interval"]
-    return f"{100 * low:.1f} to {100 * high:.1f}"
+    return f"{100 * low:.1f} to {100 * high:.1f}, of {row['images']:,} images"
