@@ -19,6 +19,7 @@ from gammacaps.evaluation.run import evaluate_run
 from gammacaps.evaluation.table import title
 from gammacaps.files import write_figure, write_whole, writing
 from gammacaps.models import Model
+from gammacaps.program import command
 from gammacaps.progress import say
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.run import report_run
@@ -73,7 +74,7 @@ def run_demo(
     for name, run in runs.items():
         print(f"The network trained {HOW[name]}: {run}")
     print(f"All about the first, to open in a browser: {page}")
-    print("To play with the network beside it there, which was trained longer and comes along: gammacaps explore")
+    print(f"To play with the network beside it there, which was trained longer and comes along: {command('explore')}")
     print(f"All of it took {time.monotonic() - started:.0f} s.")
 
 

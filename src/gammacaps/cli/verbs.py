@@ -24,6 +24,7 @@ from gammacaps.cli.options import (
 from gammacaps.cli.streams import show
 from gammacaps.distributed.launch import launch
 from gammacaps.errors import InputError
+from gammacaps.program import command
 
 
 def train(options: TrainOptions) -> None:
@@ -51,7 +52,7 @@ def train(options: TrainOptions) -> None:
         return
     if kept is not None:
         show(f"Kept the weights of step {kept[0]}, with which {100 * kept[1]:.1f}% of the held-back images are right.")
-    show(f"Saved in {run}. Measure it with: gammacaps evaluate {run}")
+    show(f"Saved in {run}. Measure it with: {command(f'evaluate {shlex.quote(str(run))}')}")
 
 
 def evaluate(options: EvaluateOptions) -> None:
@@ -144,7 +145,7 @@ def store_data(options: DataOptions, folder: Path) -> None:
         show(json.dumps({"folder": str(folder), "images": counts}))
     else:
         show(f"Stored {counts['train']:,} training and {counts['test']:,} test images in {folder}.")
-        show(f"Train on them with: gammacaps train --data {folder}")
+        show(f"Train on them with: {command(f'train --data {shlex.quote(str(folder))}')}")
 
 
 def data_check(options: DataCheckOptions) -> None:
@@ -182,7 +183,7 @@ def written(run: Path, file: str) -> str:
     name = run.name.removesuffix(OWN)
     stay = name != run.name and name in shipped_names() and is_copy(run, SHIPPED / name)
     end = f"; those that came with {name} stay as they are" if stay else ""
-    return f"Written to {run / file}{end}. To see it on a page: gammacaps report {shlex.quote(str(run))}"
+    return f"Written to {run / file}{end}. To see it on a page: {command(f'report {shlex.quote(str(run))}')}"
 
 
 def note(words: str) -> None:
