@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gammacaps import __version__
 from gammacaps.cli.parse import options_of, split_verb
 from gammacaps.cli.verbs import VERBS
 from gammacaps.program import as_typed, command, program
@@ -115,3 +116,16 @@ def test_what_a_shell_without_the_command_is_told_runs_as_printed(tmp_path):
     again = subprocess.run(["bash", "-c", printed], env={**os.environ, "PATH": system}, **given)
     assert again.returncode == 0, again.stderr
     assert "--attack-steps" in again.stdout
+
+
+def test_the_citation_is_of_this_version():
+    about = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {__version__}\n" in about
+    assert "γ-capsules" in about
+
+
+def test_links_between_pages_lead_somewhere():
+    pages = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / ".github").rglob("*.md"))]
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            assert "://" in link or (page.parent / link).exists(), (page.name, link)

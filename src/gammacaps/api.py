@@ -19,6 +19,7 @@ from gammacaps.evaluation.several import evaluate_runs
 from gammacaps.face.check import checked
 from gammacaps.face.figures import Audit, Check, Evaluation
 from gammacaps.models import Model
+from gammacaps.options_help import with_options
 from gammacaps.progress import Progress
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.run import PAGE, report_run
@@ -32,6 +33,7 @@ OF_DATA = ("data", "data_dir", "trust", "limit", "device")  # of a run's evaluat
 Config = TypeVar("Config", TrainConfig, EvaluateConfig, AuditConfig, ReportConfig)
 
 
+@with_options(TrainConfig, but=("data",))
 def train(
     data: str = "fashion-mini", *, out: str | Path | None = None, overwrite: bool = False, **options: Any
 ) -> Model:
@@ -41,7 +43,7 @@ def train(
         data: a data set's name, or a path to your own.
         out: the run's folder; without it one named by the options, under runs/.
         overwrite: replace that folder if it is there.
-        options: those of `gammacaps train`, such as preset="small", eps=0.1, minutes=2.
+        options: those of `gammacaps train`, listed below, such as preset="small", eps=0.1, minutes=2.
 
     >>> import gammacaps
     >>> model = gammacaps.train("fashion-mini", preset="small", steps=2, robust=False, out="runs/first")
@@ -53,6 +55,7 @@ def train(
     return train_run(config, folder, overwrite=overwrite)
 
 
+@with_options(EvaluateConfig)
 def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> Evaluation:
     """Measures a run as `gammacaps evaluate` does: its results.json, which is also written into the run's folder.
 
@@ -60,7 +63,7 @@ def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> Evaluat
         run: a run's folder, or the name of a network that comes with gammacaps: its own figures stay, and these go to
             a copy of it, such as runs/mnist-own.
         quiet: show no progress.
-        options: those of `gammacaps evaluate`, such as attacks="strong", eps=0.1, limit=100.
+        options: those of `gammacaps evaluate`, listed below, such as attacks="strong", eps=0.1, limit=100.
 
     >>> import gammacaps
     >>> results = gammacaps.evaluate("fashion-mini", attacks="fgsm", limit=20, checks=False, quiet=True)
@@ -75,6 +78,7 @@ def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> Evaluat
     return Evaluation(results)
 
 
+@with_options(AuditConfig)
 def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> Audit:
     """Says which capsules of a run are gamma-capsules, as `gammacaps audit`: its audit.json, which is also written.
 
@@ -82,7 +86,7 @@ def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> Audit:
         run: a run's folder, or the name of a network that comes with gammacaps: its own figures stay, and these go to
             a copy of it, such as runs/mnist-own.
         quiet: show no progress.
-        options: those of `gammacaps audit`, such as eps=0.1, limit=100, tau=0.5.
+        options: those of `gammacaps audit`, listed below, such as eps=0.1, limit=100, tau=0.5.
 
     >>> import gammacaps
     >>> figures = gammacaps.audit("fashion-mini", limit=10, attack_steps=2, quiet=True)
@@ -94,12 +98,13 @@ def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> Audit:
     return Audit(results)
 
 
+@with_options(ReportConfig)
 def report(run: str | Path, **options: Any) -> Path:
     """Writes the page that shows a run, as `gammacaps report`, and gives its path.
 
     Args:
         run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
-        options: those of `gammacaps report`, such as starts=5, steps=50, trees=2.
+        options: those of `gammacaps report`, listed below, such as starts=5, steps=50, trees=2.
 
     >>> import gammacaps
     >>> gammacaps.report("fashion-mini", starts=1, steps=1, capsules=1, trees=1, images=20).name
@@ -110,6 +115,7 @@ def report(run: str | Path, **options: Any) -> Path:
     return report_run(folder, config)
 
 
+@with_options(EvaluateConfig, but=("eps", "attacks", *OF_DATA))
 def check(
     model: nn.Module | Classifier,
     images: Tensor,
