@@ -52,7 +52,7 @@ def page(figures: dict[str, Any], heading: str) -> str:
         if row["accuracy"] is not None:
             rows.append(score(f"Worst case of these, eps {radius(row['eps'])}", row["eps"], row, worst=True))
     told, asked = (*figures["skipped"], *figures["notes"]), ", ".join(figures["settings"]["attacks"])
-    drawn = scores_section.draw(scores_section.Scores(tuple(rows), figures["clean"]["images"], told, asked))
+    drawn = scores_section.draw_table(scores_section.Scores(tuple(rows), figures["clean"]["images"], told, asked))
     checked = checks_section.checks(figures)
     sections = [f"<section><h2>How often it is right</h2>{drawn}</section>"]
     if checked:
@@ -62,9 +62,9 @@ def page(figures: dict[str, Any], heading: str) -> str:
     made += (Fact("seconds", f"{figures['seconds']:g}"), Fact("seed", str(figures["settings"]["seed"])))
     sections.append(f"<section><h2>How it was made</h2>{facts(made)}</section>")
     verdict: VerdictWord = figures.get("verdict", "skip")
-    intro = f"{paragraphs(ASKED)}<p>{badge(verdict)} {escape(verdict_words(figures))}</p>"
+    intro = f"{paragraphs(heading, ASKED)}<p>{badge(verdict)} {escape(verdict_words(figures))}</p>"
     return Template((files("gammacaps.face") / "check.html").read_text(encoding="utf-8")).substitute(
-        title=escape(heading),
+        title=escape(f"How robust is {figures['model']}?"),
         style=(files("gammacaps.reporting") / "page.css").read_text(encoding="utf-8"),
         intro=intro,
         sections="\n".join(sections),

@@ -60,6 +60,11 @@ def draw(shown: Scores) -> str:
         "The 95% interval says how far a figure may be off because only so many images were tried. The worst case "
         "counts the images that stand under every attack: it is the figure to go by.",
     )
+    return intro + draw_table(shown)
+
+
+def draw_table(shown: Scores) -> str:
+    """The table with its notes."""
     rows = "".join(draw_row(row) for row in shown.rows)
     head = '<th scope="col">Images</th><th scope="col">Right</th><th scope="col">95% interval</th>'
     caption = f"Accuracy on {shown.images:,} test images" + (f"; attacks: {shown.attacks}" if shown.attacks else "")
@@ -67,7 +72,7 @@ def draw(shown: Scores) -> str:
         f'<table class="scores"><caption>{escape(caption)}</caption><thead><tr>{head}'
         f'<th scope="col" class="bar">0 to 100%</th></tr></thead><tbody>{rows}</tbody></table>'
     )
-    return intro + scrolling(content, "Accuracy on test images") + notes(shown.notes)
+    return scrolling(content, "Accuracy on test images") + notes(shown.notes)
 
 
 def draw_row(row: Score) -> str:
