@@ -37,7 +37,8 @@ def documented(config: type[Any]) -> dict[str, str]:
     assert isinstance(body, ast.ClassDef)
     found = {}
     for field, below in zip(body.body, body.body[1:], strict=False):
-        named = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if named and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            found[field.target.id] = " ".join(str(below.value.value).split())  # type: ignore[attr-defined, union-attr]
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            found[field.target.id] = " ".join(str(below.value.value).split())
     return found
