@@ -129,3 +129,9 @@ def test_links_between_pages_lead_somewhere():
     for page in pages:
         for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             assert "://" in link or (page.parent / link).exists(), (page.name, link)
+
+
+def test_the_readme_explains_its_words_before_it_uses_them_in_a_table():
+    before, _, _ = (ROOT / "README.md").read_text().partition("\n| ")
+    assert "A **gamma-capsule** is a capsule whose activity" in " ".join(before.split())
+    assert "**RBA**, routing by agreement," in before
