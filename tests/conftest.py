@@ -1,6 +1,7 @@
 """What all tests share: a fixed seed, and the real data sets where they lie beside."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from hypothesis import settings
 # Where there is no GPU, Triton's interpreter runs the kernels; it must be chosen before they are imported.
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+# Commands are printed as the shell could type them: in tests by their bare name, as where .venv is activated.
+os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
 
 # Tests side by side have a core each, unless told: threads that wait for one another would take many times as long.
 if "PYTEST_XDIST_WORKER" in os.environ and "OMP_NUM_THREADS" not in os.environ:

@@ -68,22 +68,22 @@ def test_what_verbs_can_t_use_is_one_sentence(verb, given, options, words):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"limit": 5}, "robustness takes no limit"),
-        ({"data": "mnist"}, "robustness takes no data"),
+        ({"limit": 5}, "check takes no limit"),
+        ({"data": "mnist"}, "check takes no data"),
         ({"labels": torch.zeros(3, dtype=torch.int64)}, "labels"),
         ({"images": torch.zeros(0, 1, 28, 28), "labels": torch.zeros(0, dtype=torch.int64)}, "image"),
         ({"images": "pictures"}, "mages"),
         ({"model": "fashion-mini"}, "A classifier is a network or a function of images, not a str"),
     ],
 )
-def test_what_robustness_can_t_use_is_one_sentence(change, words):
+def test_what_check_can_t_use_is_one_sentence(change, words):
     images, labels = gammacaps.load_data("fashion-mini")
     given = {"model": lambda x: x.flatten(1)[:, :10], "images": images[:5], "labels": labels[:5], **change}
     with pytest.raises(InputError, match=words):
-        inspect.unwrap(gammacaps.robustness)(given.pop("model"), given.pop("images"), given.pop("labels"), **given)
+        inspect.unwrap(gammacaps.check)(given.pop("model"), given.pop("images"), given.pop("labels"), **given)
 
 
-def test_robustness_is_at_one_radius_unless_told():
+def test_check_is_at_one_radius_unless_told():
     images, labels = gammacaps.load_data("fashion-mini")
-    figures = gammacaps.robustness(gammacaps.load("fashion-mini"), images[:5], labels[:5], attacks="fgsm", checks=False)
+    figures = gammacaps.check(gammacaps.load("fashion-mini"), images[:5], labels[:5], attacks="fgsm", checks=False)
     assert [row["eps"] for row in figures["attacks"]] == [0.1]

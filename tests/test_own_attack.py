@@ -133,7 +133,7 @@ def test_what_a_users_attack_does_wrong_is_one_sentence(own_attack, function, wo
     own_attack(function)
     images, labels = gammacaps.load_data("fashion-mini")
     with pytest.raises(InputError, match=words):
-        gammacaps.robustness(gammacaps.load("fashion-mini"), images[:5], labels[:5], attacks="mine", checks=False)
+        gammacaps.check(gammacaps.load("fashion-mini"), images[:5], labels[:5], attacks="mine", checks=False)
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_an_attack_that_works_in_place_changes_neither_the_data_nor_what_it_is_m
     own_attack(in_place)
     images, labels = gammacaps.load_data("fashion-mini")
     before = images[:20].clone()
-    figures = gammacaps.robustness(gammacaps.load("fashion-mini"), images[:20], labels[:20], attacks="mine", eps=0.1)
+    figures = gammacaps.check(gammacaps.load("fashion-mini"), images[:20], labels[:20], attacks="mine", eps=0.1)
     assert (images[:20] == before).all()
     assert {check["verdict"] for check in figures["checks"] if check["check"] == "inside-the-ball"} == {"fail"}
 

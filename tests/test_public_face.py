@@ -1,23 +1,45 @@
 """What `gammacaps` shows of itself: its names, each with an example that runs."""
 
+import dataclasses
 import doctest
 import inspect
 import operator
+import pydoc
+import re
 import subprocess
 import sys
 
 import pytest
+import torch
 
 import gammacaps
+from gammacaps.attacks import attack_names, suites
+from gammacaps.auditing.config import AuditConfig
+from gammacaps.cli import main
 from gammacaps.errors import InputError
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.reporting.config import ReportConfig
+from gammacaps.runs.train_config import TrainConfig
 
-VERBS = {"train", "evaluate", "audit", "report", "robustness"}
+VERBS = {"train", "evaluate", "audit", "report", "check"}
 
 
 def test_dir_is_the_table_of_contents():
     public = [name for name in dir(gammacaps) if not name.startswith("_")]
     assert public == sorted(gammacaps.__all__)
-    wanted = {*VERBS, "create", "load", "save", "load_data", "InputError", "attacks", "explain", "metrics", "ops"}
+    wanted = {
+        *VERBS,
+        "create",
+        "load",
+        "save",
+        "load_data",
+        "InputError",
+        "Normalized",
+        "attacks",
+        "explain",
+        "metrics",
+        "ops",
+    }
     assert wanted <= set(public)
     with pytest.raises(AttributeError, match="has no attribute 'nosuch'"):
         _ = gammacaps.nosuch
@@ -54,3 +76,50 @@ def test_a_wrong_option_is_told_with_the_nearest_right_one():
 def test_names_are_shown_without_torch():
     program = "import gammacaps, sys; dir(gammacaps); gammacaps.InputError; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "config"),
+    [("train", TrainConfig), ("evaluate", EvaluateConfig), ("audit", AuditConfig), ("report", ReportConfig)],
+)
+def test_help_lists_every_option_with_its_default(verb, config):
+    text = " ".join(pydoc.plain(pydoc.render_doc(getattr(gammacaps, verb))).split())
+    for field in dataclasses.fields(config):
+        if (verb, field.name) != ("train", "data"):  # an argument of its own
+            assert f"{field.name}={field.default!r}: " in text
+    assert "seed=0: Seed of " in text
+
+
+def test_the_command_line_s_help_and_python_s_name_every_attack(capsys):
+    with pytest.raises(SystemExit):
+        main(["evaluate", "--help"])
+    shown = capsys.readouterr().out, gammacaps.evaluate.__doc__ or ""
+    for name in (*attack_names(), *suites()):
+        assert all(re.search(rf"\b{name}\b", text) for text in shown), name
+
+
+MODEL = gammacaps.create("small")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: load_data(3), "A data set is named by a text or a path, not by a int: use one of"),
+        (lambda: load_data(None), "not by a NoneType"),
+        (lambda: load_data(["mnist"]), "not by a list"),
+        (lambda: load_data(b"mnist"), "not by a bytes"),
+        (lambda: load_data("mnist", data_dir=3), "data_dir is the path of a folder, not a int"),
+        (lambda: save(3, "nowhere"), "save takes a network of gammacaps, not a int"),
+        (lambda: save(torch.nn.Linear(2, 2), "nowhere"), "not a Linear: use torch.save"),
+        (lambda: save(MODEL, None), "A run's folder is named by its path, not by a NoneType"),
+        (lambda: load("fashion-mini", device="gpu"), "There is no device 'gpu': use cpu, cuda"),
+        (lambda: load("fashion-mini", device=["cpu"]), "There is no device"),
+    ],
+)
+def test_odd_arguments_are_one_sentence(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+# Past the types that tests check.
+load_data, save, load = map(inspect.unwrap, (gammacaps.data.load_set, gammacaps.save, gammacaps.load))

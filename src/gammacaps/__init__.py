@@ -6,8 +6,9 @@
     >>> model(images[:5]).shape
     torch.Size([5, 10])
 
-Verbs: train, evaluate, audit, report, and robustness for any torch classifier. Networks: create, load, save. Data:
-load_data. Parts: attacks, data, explain, metrics, models, nn, ops. What you gave and can't be used is an InputError.
+Verbs: train, evaluate, audit, report, and check for any torch classifier. Networks: create, load, save, Normalized.
+Data: load_data. Parts: attacks, data, explain, metrics, models, nn, ops. What you gave and can't be used is an
+InputError.
 """
 
 from importlib import import_module
@@ -24,19 +25,20 @@ if TYPE_CHECKING:
     from gammacaps import nn as nn
     from gammacaps import ops as ops
     from gammacaps.api import audit as audit
+    from gammacaps.api import check as check
     from gammacaps.api import evaluate as evaluate
     from gammacaps.api import report as report
-    from gammacaps.api import robustness as robustness
     from gammacaps.api import train as train
     from gammacaps.data import load_data as load_data
     from gammacaps.errors import InputError as InputError
+    from gammacaps.models import Normalized as Normalized
     from gammacaps.models import create as create
     from gammacaps.models import load as load
     from gammacaps.models import save as save
 
 _HOMES = {
-    **dict.fromkeys(("audit", "evaluate", "report", "robustness", "train"), "gammacaps.api"),
-    **dict.fromkeys(("create", "load", "save"), "gammacaps.models"),
+    **dict.fromkeys(("audit", "check", "evaluate", "report", "train"), "gammacaps.api"),
+    **dict.fromkeys(("Normalized", "create", "load", "save"), "gammacaps.models"),
     "load_data": "gammacaps.data",
     "InputError": "gammacaps.errors",
 }
@@ -44,8 +46,10 @@ _PARTS = ("attacks", "data", "explain", "metrics", "models", "nn", "ops")
 
 __all__ = [
     "InputError",
+    "Normalized",
     "attacks",
     "audit",
+    "check",
     "create",
     "data",
     "evaluate",
@@ -57,7 +61,6 @@ __all__ = [
     "nn",
     "ops",
     "report",
-    "robustness",
     "save",
     "train",
 ]
@@ -69,6 +72,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_HOMES[name]), name)
     if name in (*_PARTS, "reporting"):
         return import_module(f"gammacaps.{name}")
+    if name == "robustness":
+        raise AttributeError("gammacaps.robustness is now gammacaps.check: the same, as an object that shows itself")
     raise AttributeError(f"module 'gammacaps' has no attribute {name!r}")
 
 

@@ -16,9 +16,12 @@ from gammacaps.data.checks import check_images, check_labels
 from gammacaps.distributed.processes import joined
 from gammacaps.errors import InputError, check_choice
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.robustness import robustness as measure_robustness
 from gammacaps.evaluation.several import evaluate_runs
+from gammacaps.face.check import checked
+from gammacaps.face.figures import Audit, Check, Evaluation
 from gammacaps.models import Model
+from gammacaps.options_help import with_options
+from gammacaps.progress import Progress
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.run import page_folders, report_runs
 from gammacaps.runs.run import EPS
@@ -30,6 +33,7 @@ OF_DATA = ("data", "data_dir", "trust", "limit", "device", "beyond", "unseen")  
 Config = TypeVar("Config", TrainConfig, EvaluateConfig, AuditConfig, ReportConfig)
 
 
+@with_options(TrainConfig, but=("data",))
 def train(
     data: str = "fashion-mini", *, out: str | Path | None = None, overwrite: bool = False, **options: Any
 ) -> Model:
@@ -39,7 +43,7 @@ def train(
         data: a data set's name, or a path to your own.
         out: the run's folder; without it one named by the options, under runs/.
         overwrite: replace that folder if it is there.
-        options: those of `gammacaps train`, such as preset="small", eps=0.1, minutes=2.
+        options: those of `gammacaps train`, listed below, such as preset="small", eps=0.1, minutes=2.
 
     >>> import gammacaps
     >>> model = gammacaps.train("fashion-mini", preset="small", steps=2, robust=False, out="runs/first")
@@ -51,15 +55,17 @@ def train(
     return train_run(config, folder, overwrite=overwrite)
 
 
+@with_options(EvaluateConfig)
 def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
     """Measures a run as `gammacaps evaluate` does: its results.json, which is also written into the run's folder.
 
     With beyond=True it is beyond.json: other norms, turns, bad pictures, things it has never seen.
 
     Args:
-        run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
+        run: a run's folder, or the name of a network that comes with gammacaps: its own figures stay, and these go to
+            a copy of it, such as runs/mnist-own.
         quiet: show no progress.
-        options: those of `gammacaps evaluate`, such as attacks="strong", eps=0.1, limit=100.
+        options: those of `gammacaps evaluate`, listed below, such as attacks="strong", eps=0.1, limit=100.
 
     >>> import gammacaps
     >>> results = gammacaps.evaluate("fashion-mini", attacks="fgsm", limit=20, checks=False, quiet=True)
@@ -74,16 +80,18 @@ def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[st
         return results
     with joined() as processes:
         ((_, results),) = evaluate_runs((_path(run, "A run"),), config, quiet=quiet, processes=processes)
-    return results
+    return Evaluation(results)
 
 
-def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
+@with_options(AuditConfig)
+def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> Audit:
     """Says which capsules of a run are gamma-capsules, as `gammacaps audit`: its audit.json, which is also written.
 
     Args:
-        run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
+        run: a run's folder, or the name of a network that comes with gammacaps: its own figures stay, and these go to
+            a copy of it, such as runs/mnist-own.
         quiet: show no progress.
-        options: those of `gammacaps audit`, such as eps=0.1, limit=100, tau=0.5.
+        options: those of `gammacaps audit`, listed below, such as eps=0.1, limit=100, tau=0.5.
 
     >>> import gammacaps
     >>> figures = gammacaps.audit("fashion-mini", limit=10, attack_steps=2, quiet=True)
@@ -92,16 +100,17 @@ def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[str, 
     """
     config = _configured(AuditConfig, options)
     ((_, results),) = audit_runs((_path(run, "A run"),), config, quiet=quiet)
-    return results
+    return Audit(results)
 
 
+@with_options(ReportConfig)
 def report(run: str | Path, other: str | Path | None = None, **options: Any) -> Path:
     """Writes the page that shows a run, as `gammacaps report`, and gives its path.
 
     Args:
         run: a run's folder, or the name of a network that comes with gammacaps, which is then copied to runs/.
         other: another, to show both side by side.
-        options: those of `gammacaps report`, such as starts=5, steps=50, trees=2.
+        options: those of `gammacaps report`, listed below, such as starts=5, steps=50, trees=2.
 
     >>> import gammacaps
     >>> gammacaps.report("fashion-mini", starts=1, steps=1, capsules=1, trees=1, images=20).name
@@ -112,30 +121,40 @@ def report(run: str | Path, other: str | Path | None = None, **options: Any) -> 
     return report_runs(page_folders([_path(each, "A run") for each in runs]), config)
 
 
-def robustness(
+@with_options(EvaluateConfig, but=("eps", "attacks", *OF_DATA))
+def check(
     model: nn.Module | Classifier,
     images: Tensor,
     labels: Tensor,
     *,
     eps: float | Sequence[float] = EPS,
+    attacks: str | Sequence[str] = "quick",
     other: Classifier | None = None,
+    quiet: bool = False,
     **options: Any,
-) -> dict[str, Any]:
-    """Accuracy of any torch classifier: clean, under each attack, under the worst of them, and whether to believe it.
+) -> Check:
+    """How robust any torch classifier is: clean, under each attack, in the worst case, and whether to believe it.
+
+    What it gives prints as a short table, shows itself in a notebook, and has `write_page("check.html")`.
 
     Args:
-        model: gives scores (B, N) for images (B, C, H, W) in [0, 1]; it need have no capsules.
-        eps: the attacks' radius in L-inf, or several.
+        model: gives scores (B, N) for images (B, C, H, W) in [0, 1]; it need have no capsules. One that wants
+            normalised images is given as `gammacaps.Normalized(model, mean, std)`.
+        eps: the attacks' radius in L-inf, or several; often 8/255 for photos.
+        attacks: "quick" takes seconds; "standard" and "strong" (with AutoAttack) try harder; or names of attacks.
         other: a network for the same task, which the attack "transfer" is made on.
-        options: those of `gammacaps evaluate` that are not about data or device, such as attacks="strong", batch=100.
+        quiet: show no progress.
+        options: those of `gammacaps evaluate` that are not about data or device, such as batch=100, checks=False.
 
     >>> import gammacaps
     >>> from torch import nn
     >>> images, labels = gammacaps.load_data("fashion-mini")
     >>> mine = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 10))
-    >>> figures = gammacaps.robustness(mine, images[:20], labels[:20], attacks=("fgsm", "pgd"), checks=False)
-    >>> [(row["attack"], row["eps"]) for row in figures["attacks"]]
-    [('fgsm', 0.1), ('pgd', 0.1)]
+    >>> found = gammacaps.check(mine, images[:20], labels[:20], eps=8 / 255, attacks=("fgsm", "pgd"), checks=False)
+    >>> [(row["attack"], row["images"]) for row in found["attacks"]]
+    [('fgsm', 20), ('pgd', 20)]
+    >>> found.worst <= found.clean
+    True
     """
     if not callable(model):
         raise InputError(f"A classifier is a network or a function of images, not a {type(model).__name__}.")
@@ -143,9 +162,10 @@ def robustness(
     check_labels(labels, len(images))
     for name in options:
         if name in OF_DATA:
-            raise InputError(f"robustness takes no {name}: it measures the model, where it is, on the images given.")
-    config = _configured(EvaluateConfig, {"eps": eps, **options})
-    return measure_robustness(model, images, labels, config, other=other)
+            raise InputError(f"check takes no {name}: it measures the model, where it is, on the images given.")
+    # A step that follows the radius: the paper's 0.01 is for its own tables.
+    config = _configured(EvaluateConfig, {"eps": eps, "attacks": attacks, "attack_step": None, **options})
+    return checked(model, images, labels, config, other=other, progress=Progress(quiet=quiet))
 
 
 def _configured(kind: type[Config], options: dict[str, Any]) -> Config:

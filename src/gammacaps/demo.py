@@ -19,6 +19,7 @@ from gammacaps.evaluation.run import evaluate_run
 from gammacaps.evaluation.table import title
 from gammacaps.files import write_figure, write_whole, writing
 from gammacaps.models import Model
+from gammacaps.program import command
 from gammacaps.progress import say
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.run import report_runs
@@ -74,7 +75,7 @@ def run_demo(
     for name, run in runs.items():
         print(f"The network trained {HOW[name]}: {run}")
     print(f"All about both side by side, to open in a browser: {page}")
-    print("To play with a network that was trained longer and comes along: gammacaps explore")
+    print(f"To play with a network that was trained longer and comes along: {command('explore')}")
     print(f"All of it took {time.monotonic() - started:.0f} s.")
 
 
@@ -124,7 +125,7 @@ def draw(models: dict[str, Model], data: DataSet, path: Path) -> None:
     rows = [("test image", images, labels)]
     for name, model in models.items():
         generator = torch.Generator().manual_seed(0)
-        attacked = pgd(model, images, labels, eps=EPS, generator=generator)
+        attacked = pgd(model, images, labels, eps=EPS, step=0.01, generator=generator)
         with torch.no_grad():
             rows.append((f"attacked:\ntrained {HOW[name]}", attacked, model(attacked).argmax(dim=1)))
     for row, (name, pictures, answers) in enumerate(rows):

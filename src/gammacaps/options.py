@@ -55,7 +55,12 @@ def check_eps(*radii: Any, name: str = "eps", norm: str = "linf") -> None:
     for eps in radii:
         check_amount(name, eps, most=math.inf if norm == "linf" else FURTHEST)
         if eps is None or (norm == "linf" and eps > 1):
-            _refuse(name, "at most 1, the range of a pixel", eps)
+            _refuse(name, "at most 1, the range of a pixel", eps, None if eps is None else as_a_share(eps))
+
+
+def as_a_share(eps: float) -> str:
+    """The end of a sentence about a radius that counts the steps of a byte, as 8 for 8/255."""
+    return f": if you mean {eps:g}/255, give {eps / 255:.4f}" if eps <= 255 else ""
 
 
 def check_tau(*thresholds: Any) -> None:
@@ -75,7 +80,8 @@ def _number(value: Any) -> float:
         return math.inf
 
 
-def _refuse(name: str, must: str, value: Any) -> None:
+def _refuse(name: str, must: str, value: Any, hint: str | None = None) -> None:
     # Python refuses to write out a whole number of some thousand digits.
     huge = isinstance(value, int) and abs(value) >= 10**18
-    raise InputError(f"{name} must be {must}, not {'a number of more than 18 digits' if huge else f'{value!r:.60}'}.")
+    given = "a number of more than 18 digits" if huge else f"{value!r:.60}"
+    raise InputError(f"{name} must be {must}, not {given}{hint or ''}.")

@@ -53,7 +53,7 @@ def batch(count=2):
         (math.nan, "eps must be a number from 0 to 1, not nan"),
         (math.inf, "eps must be a number from 0 to 1, not inf"),
         (True, "eps must be a number from 0 to 1, not True"),
-        (8, "from 0 to 1, the range of a pixel, not 8: divide one that counts the steps of a byte by 255"),
+        (8, "from 0 to 1, the range of a pixel, not 8: if you mean 8/255, give 0.0314"),
     ],
 )
 def test_a_radius_that_is_none(attack, eps, words):

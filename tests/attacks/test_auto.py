@@ -48,6 +48,7 @@ def test_part_after_part_equals_autoattack_itself():
         assert stands.equal(model(theirs).argmax(1) == labels)
     assert 0 < stands.sum() < len(images)
     assert (ours - images).abs().max() <= eps + 1e-6
+    assert auto_attack(model, images, labels, eps=eps, queries=100).equal(ours)
 
 
 def test_the_random_state_outside_is_left_alone_and_the_seed_decides():
@@ -68,6 +69,13 @@ def test_the_random_state_outside_is_left_alone_and_the_seed_decides():
 def test_parts_run_at_other_class_counts(classes, part):
     model, images, labels = examples(classes, 6)
     attacked = auto_attack(model, images, labels, eps=0.4, part=part, queries=50)
+    with torch.no_grad():
+        assert (model(attacked).argmax(1) != labels).any()
+
+
+def test_all_parts_run_that_so_few_classes_allow():
+    model, images, labels = examples(3, 4)
+    attacked = auto_attack(model, images, labels, eps=0.4, queries=50)
     with torch.no_grad():
         assert (model(attacked).argmax(1) != labels).any()
 

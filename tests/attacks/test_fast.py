@@ -8,9 +8,9 @@ import torch
 from former_small import CONVOLUTION, FORMER_SMALL
 
 import gammacaps
-from gammacaps.attacks import pgd
 from gammacaps.attacks.balls import LinfBall
 from gammacaps.attacks.fast import FastAttack, fast_attack
+from gammacaps.attacks.gradient import climbed
 from gammacaps.attacks.losses import LOSSES
 from gammacaps.models.frozen import FrozenNetwork
 from gammacaps.ops import length
@@ -39,7 +39,7 @@ def small_network(**changes):
 
 def stepwise(model, images, labels, **options):
     """The plain attack, as a function that is no module is attacked."""
-    return pgd(lambda x: model(x), images, labels, random_start=False, **options)
+    return climbed(lambda x: model(x), images, labels, random_start=False, **options)
 
 
 def some_images(count=3, shape=(1, 9, 9)):

@@ -7,6 +7,7 @@ from torch import nn
 import gammacaps
 from gammacaps.attacks import LOSSES, fgsm, pgd
 from gammacaps.attacks.balls import BALLS, L2Ball, LinfBall
+from gammacaps.attacks.gradient import climbed
 from gammacaps.attacks.losses import dlr, margin
 from gammacaps.errors import InputError
 
@@ -36,7 +37,7 @@ def batch(count=6, shape=(1, 4, 5), classes=3):
 def test_results_are_inside_the_ball_and_the_box_exactly(norm, eps, random_start):
     model, (images, labels) = Linear(), batch(32)
     for steps, size in ((1, 10.0), (7, 0.05)):
-        attacked = pgd(model, images, labels, eps=eps, step=size, steps=steps, random_start=random_start, norm=norm)
+        attacked = climbed(model, images, labels, eps=eps, step=size, steps=steps, random_start=random_start, norm=norm)
         assert attacked.min() >= 0
         assert attacked.max() <= 1
         offset = (attacked - images).flatten(1)
@@ -147,9 +148,10 @@ def test_works_under_no_grad_and_is_seeded():
     model, (images, labels) = Linear(), batch()
     with torch.no_grad():
         first, again = (
-            pgd(model, images, labels, eps=0.1, steps=3, generator=torch.Generator().manual_seed(5)) for _ in range(2)
+            climbed(model, images, labels, eps=0.1, step=0.01, steps=3, generator=torch.Generator().manual_seed(5))
+            for _ in range(2)
         )
-        other = pgd(model, images, labels, eps=0.1, steps=3, generator=torch.Generator().manual_seed(6))
+        other = climbed(model, images, labels, eps=0.1, step=0.01, steps=3, generator=torch.Generator().manual_seed(6))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert not first.requires_grad
@@ -197,7 +199,26 @@ def test_an_attack_starts_where_it_is_told():
     drawn = pgd(model, images, labels, eps=eps, steps=3, generator=torch.Generator().manual_seed(3))
     told = pgd(model, images, labels, eps=eps, steps=3, start=images + (2 * share - 1) * eps)
     assert torch.equal(told, drawn)
-    still = pgd(model, images, labels, eps=eps, step=0.0, steps=1, start=torch.ones_like(images))
+    still = climbed(model, images, labels, eps=eps, step=0.0, steps=1, start=torch.ones_like(images))
     assert torch.equal(still, LinfBall(images, eps).high)  # brought into the ball
     with pytest.raises(InputError, match=r"start has the images' shape \(8, 1, 4, 5\), not \(4, 1, 4, 5\)"):
         pgd(model, images, labels, eps=eps, start=images[:4])
+
+
+@pytest.mark.parametrize(("norm", "eps"), [("linf", 0.3), ("linf", 8 / 255), ("l2", 2.0)])
+@pytest.mark.parametrize("steps", [2, 10, 40, 100])
+def test_the_step_follows_radius_and_steps_unless_told(norm, eps, steps):
+    model, images, labels = Linear(), *batch()
+    moved = pgd(model, images, labels, eps=eps, norm=norm, steps=steps, random_start=False)
+    step = eps / 10 if steps >= 25 else 2.5 * eps / steps
+    assert moved.equal(pgd(model, images, labels, eps=eps, norm=norm, steps=steps, step=step, random_start=False))
+    away = (moved - images).flatten(1)
+    reached = away.abs().amax(1) if norm == "linf" else away.norm(dim=1)
+    assert (reached > 0.99 * eps).any()
+
+
+def test_steps_that_can_t_cross_the_ball_are_warned_of():
+    model, images, labels = Linear(), *batch()
+    with pytest.warns(UserWarning, match=r"40 steps of 0.01 reach 0.4, less than eps 2, .* give more steps"):
+        pgd(model, images, labels, eps=2.0, norm="l2", step=0.01)
+    pgd(model, images, labels, eps=0.4, step=0.01)  # a warning would be an error

@@ -54,6 +54,7 @@ def test_suites_and_their_order_are_as_they_were():
     auto = ("apgd-ce", "apgd-t", "fab-t", "auto-square")
     assert suites() == {
         "paper": ("fgsm", "pgd"),
+        "quick": ("noise", "fgsm", "pgd"),
         "standard": (*black_and_white, "vote"),
         "strong": (*black_and_white, "pgd-dlr", "vote", "transfer", "square", *auto),
         "autoattack": auto,
@@ -74,7 +75,7 @@ def test_the_kinds_of_the_checks_follow_from_what_attacks_see():
     def kind(test):
         return [attack.name for attack in table.all_attacks() if test(attack)]
 
-    climbing = ["pgd", "pgd-margin", "pgd-ce", "pgd-dlr", "apgd-ce", "apgd-t", "sweep"]
+    climbing = ["pgd", "pgd-ce-40", "pgd-margin", "pgd-ce", "pgd-dlr", "apgd-ce", "apgd-t", "sweep"]
     assert kind(kinds.many_steps) == climbing
     assert set(kind(kinds.white_box)) == {*climbing, "fgsm", "fab-t"}
     assert kind(kinds.black_box) == ["transfer", "square", "auto-square"]

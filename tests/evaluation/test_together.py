@@ -54,10 +54,10 @@ def test_the_folders_are_the_first_process_s_alone(tmp_path):
     arguments = ["--attacks", "fgsm", "--limit", 8, "--batch", 4, "--no-checks", "--device", "cpu", "--json"]
     done = together(2, "evaluate", "mine", "fashion-mini", *arguments, "--sweep", 0, 0.1, apart=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert [row["run"] for row in json.loads(done.stdout)] == ["mine", "runs/fashion-mini"]
+    assert [row["run"] for row in json.loads(done.stdout)] == ["mine", "runs/fashion-mini-own"]
     assert done.stderr.count("Copied the network fashion-mini") == 1
     assert (tmp_path / "0" / "mine" / "sweep.png").exists()
-    assert (tmp_path / "0" / "runs" / "fashion-mini" / "results.json").exists()
+    assert (tmp_path / "0" / "runs" / "fashion-mini-own" / "results.json").exists()
     assert list((tmp_path / "1").iterdir()) == []
     none = together(2, "evaluate", "nowhere", apart=tmp_path)
     assert none.returncode == 2

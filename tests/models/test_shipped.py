@@ -100,7 +100,29 @@ def test_evaluate_takes_a_shipped_name_and_needs_no_data(tmp_path, monkeypatch, 
     out = capsys.readouterr().out
     assert "fashion-mini, 20 test images, a network trained for" in out
     assert "FGSM eps" in out
-    assert (tmp_path / "runs" / "fashion-mini" / "results.json").exists()
+    assert "Written to runs/fashion-mini-own/results.json; those that came with fashion-mini stay as they are." in out
+    assert (tmp_path / "runs" / "fashion-mini-own" / "results.json").exists()
+
+
+@pytest.mark.slow
+def test_shipped_figures_stay_whatever_is_measured(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    copy = run_folder("fashion-mini")
+    quick = {"limit": 10, "quiet": True}
+    for run in ("fashion-mini", copy):  # by its name, and by its folder
+        gammacaps.evaluate(run, attacks="fgsm", checks=False, **quick)
+        gammacaps.audit(run, attack_steps=2, **quick)
+    for file in FIGURES:
+        assert (copy / file).read_bytes() == (SHIPPED / "fashion-mini" / file).read_bytes()
+    own = run_folder("fashion-mini", figures=True)
+    assert str(own) == "runs/fashion-mini-own"
+    assert [read_json(own / file)["data"]["images"] for file in FIGURES] == [10, 10]
+    assert run_folder(own, figures=True) == own  # a network of the user's own by now
+    assert run_folder("fashion-mini") == copy
+    page = gammacaps.report(own, starts=1, steps=1, capsules=1, trees=1, images=20).read_text()
+    assert "Worst case of one attack, eps 0.1" in page
+    assert "Accuracy on 10 test images; attacks: fgsm" in page
+    assert "of 10 images" in page
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -21,7 +21,7 @@ def test_the_curve_does_not_draw_the_worst_case_twice(study):
     clean = {"accuracy": 0.9, "interval": [0.8, 1.0]}
     drawn = curve(study, {"clean": clean, "attacks": pgd, "worst": worst})
     assert [(series.name, series.points) for series in drawn.series] == [
-        ("Worst case of all attacks", ((0.0, 0.9), (0.1, 0.4), (0.2, 0.3)))
+        ("Worst case of one attack", ((0.0, 0.9), (0.1, 0.4), (0.2, 0.3)))
     ]
     worst[0]["accuracy"] = 0.2
     assert len(curve(study, {"clean": clean, "attacks": pgd, "worst": worst}).series) == 2

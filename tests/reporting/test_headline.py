@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from gammacaps.attacks import suites
+from gammacaps.reporting.accuracies import worst_name
 from gammacaps.reporting.headline import hardest, headline
 
 
@@ -91,3 +93,11 @@ def test_what_was_not_measured_says_how(study):
     network, measurement = map(words, headline(replace(study, results=clean_alone, audit=None)))
     assert network.endswith("under attack it was not measured.")
     assert measurement.startswith("Measured on 20 test images")
+
+
+def test_the_worst_case_is_of_all_attacks_only_where_all_were_run():
+    rows = [{"attack": name, "eps": 0.1} for name in suites()["strong"]]
+    assert worst_name({"attacks": rows}) == "Worst case of all attacks"
+    some = [row | {"steps": None, "restarts": 1, "seconds": 1.0} for row in rows if row["attack"] in ("pgd", "fgsm")]
+    assert worst_name({"attacks": some}) == "Worst case of 2 attacks"
+    assert worst_name({"attacks": some[:1]}) == "Worst case of one attack"

@@ -1,7 +1,9 @@
 """Sections as a table: one's own beside ours."""
 
+import re
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 
 import pytest
 from sample import bare, full, with_contents
@@ -85,3 +87,17 @@ def test_the_package_shows_what_can_be_added():
     assert gammacaps.reporting.add_section is sections.add_section
     with pytest.raises(AttributeError, match="nosuch"):
         _ = gammacaps.reporting.nosuch
+
+
+@pytest.mark.slow
+def test_the_guide_s_section_is_on_the_page(run, quick, table):
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
+    (code,) = re.findall(
+        r"```python\n(.*?)```", page.partition("## A section of the report")[2].partition("\n## ")[0], re.S
+    )
+    exec(compile(code, "my_sections.py", "exec"), {})
+    study = open_study(run, quick)
+    shown = render(compose(study))
+    assert [section.name for section in table][[section.name for section in table].index("hard") + 1] == "strength"
+    assert "<p>Hard for it: " in shown
+    assert "Run <code>gammacaps evaluate" in render(compose(replace(study, results=None)))

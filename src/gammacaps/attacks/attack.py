@@ -11,6 +11,7 @@ from gammacaps.attacks.gradient import Classifier
 from gammacaps.imports import source_print
 from gammacaps.models import has_capsules, has_mean_votes
 from gammacaps.options import MOST_IN_CODE, check_whole
+from gammacaps.short_repr import short_repr
 
 # What an attack sees of the network: its own gradients, those of its votes without routing, those of another network
 # for the same task, its scores alone, no more than which of some random draws is worst, or nothing at all.
@@ -105,6 +106,8 @@ class Attack:
     titled_by_steps: bool = False  # as in PGD-40
     in_curve: bool = True  # whether it is a line of the report's curve over the radius
     code: str | None = None  # a fingerprint of the code of a user's own attack; None for ours
+
+    __repr__ = short_repr
 
     @classmethod
     def from_function(

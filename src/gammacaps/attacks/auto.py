@@ -40,21 +40,23 @@ def auto_attack(
     labels: Tensor,
     *,
     eps: float,
-    part: str,
+    part: str | None = None,
     seed: int = 0,
     queries: int = 5000,
     norm: str = "linf",
 ) -> Tensor:
-    """The images that one part of AutoAttack's standard version gives; those it can't break stay as they are.
+    """The images that AutoAttack's standard version gives; those it can't break stay as they are.
 
     Args:
-        part: "apgd-ce", "apgd-t", "fab-t" or "square".
+        part: one of "apgd-ce", "apgd-t", "fab-t" and "square"; without it all of them, each on what those before it
+            left standing. With fewer than 4 classes that is all but "apgd-t", whose loss needs them.
         seed: AutoAttack's; the random state outside is left as it was.
         queries: how often "square", which sees scores alone, may ask.
         norm: of eps, "linf", "l2" or "l1".
     """
     check_attack(images, labels, eps=eps, norm=norm, queries=queries, seed=seed)
-    check_choice("part of AutoAttack", part, PARTS)
+    if part is not None:
+        check_choice("part of AutoAttack", part, PARTS)
     if len(images) == 0:
         return images.clone()
     labels = labels.long()
@@ -63,16 +65,24 @@ def auto_attack(
     check_scores(scores, labels[:1])
     classes = scores.shape[1]
     check_labels(labels, len(images), classes)
-    reason = why_not_auto(part, classes)
+    parts = [name for name in PARTS if classes >= FEWEST_CLASSES[name]] if part is None else [part]
+    reason = why_not_auto(parts[0], classes) if parts else f"it needs 2 classes and the network has {classes}"
     if reason is not None:
-        raise InputError(f"The attack {part} can't run: {reason}.")
+        raise InputError(f"The attack {part or 'AutoAttack'} can't run: {reason}.")
+    result, left = images.detach().clone(), torch.arange(len(images), device=images.device)
     answer = replayed(model) if isinstance(model, nn.Module) else model
-    with frozen(model), _random_state_kept():
-        whole = _whole(answer, eps, norm, seed, images.device)
-        attacked = _part(whole, part, seed, queries, classes).perturb(images.clone(), labels)
-        with torch.no_grad():
-            broken = model(attacked).argmax(dim=1) != labels
-    return torch.where(broken.view(-1, 1, 1, 1), attacked.detach(), images)
+    for name in parts:
+        with frozen(model), _random_state_kept():
+            whole = _whole(answer, eps, norm, seed, images.device)
+            one = _part(whole, name, seed, queries, classes)
+            attacked = one.perturb(images[left].clone(), labels[left])
+            with torch.no_grad():
+                broken = model(attacked).argmax(dim=1) != labels[left]
+        result[left[broken]] = attacked.detach()[broken]
+        left = left[~broken]
+        if len(left) == 0:
+            break
+    return result
 
 
 def _whole(model: Classifier, eps: float, norm: str, seed: int, device: torch.device) -> Any:

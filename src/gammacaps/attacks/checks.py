@@ -10,7 +10,7 @@ from gammacaps.attacks.balls import BALLS
 from gammacaps.data import check_images
 from gammacaps.data.checks import check_labels
 from gammacaps.errors import InputError, check_choice
-from gammacaps.options import FURTHEST, LARGEST_SEED, MOST_IN_CODE
+from gammacaps.options import FURTHEST, LARGEST_SEED, MOST_IN_CODE, as_a_share
 
 
 def check_attack(
@@ -36,10 +36,7 @@ def check_attack(
         check_labels(labels, len(images))
     check_choice("norm", norm, BALLS)
     if norm == "linf" and _is_number(eps) and 1 < eps < float("inf"):
-        raise InputError(
-            f"An attack's eps must be from 0 to 1, the range of a pixel, not {eps}: divide one that counts the steps "
-            "of a byte by 255."
-        )
+        raise InputError(f"An attack's eps must be from 0 to 1, the range of a pixel, not {eps}{as_a_share(eps)}.")
     for name, value, most in (("eps", eps, 1 if norm == "linf" else FURTHEST), ("step", step, FURTHEST)):
         if not (_is_number(value) and 0 <= value <= most):
             raise InputError(f"An attack's {name} must be a number from 0 to {most:g}, not {value!r}: correct it.")

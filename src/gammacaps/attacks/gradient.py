@@ -1,5 +1,6 @@
 """Attacks that follow the gradient of the image: FGSM and PGD, on any torch classifier."""
 
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -26,7 +27,7 @@ def fgsm(
     targets: Tensor | None = None,
 ) -> Tensor:
     """One step of size eps along the gradient's sign (L2: itself; L1: its largest): the fast gradient sign method."""
-    return pgd(
+    return climbed(
         model,
         images,
         labels,
@@ -46,7 +47,7 @@ def pgd(
     labels: Tensor,
     *,
     eps: float,
-    step: float = 0.01,
+    step: float | None = None,
     steps: int = 40,
     random_start: bool = True,
     restarts: int = 1,
@@ -62,7 +63,9 @@ def pgd(
     Args:
         model: gives scores (B, N) for images; its weights are frozen while it is attacked.
         eps: the radius of the ball, in the norm "linf" (0 to 1), "l2" or "l1".
-        step, steps: the length and number of the steps uphill.
+        steps: the number of the steps uphill.
+        step: their length; a tenth of eps unless told, and more where so few steps could not cross the ball. Steps
+            that can't cross it are warned of.
         restarts: how often to start again from another random point; the worst result of each image is kept.
         loss: "margin", "ce", "ce-log", "dlr", or a function of scores (B, N) and labels (B,) to (B,).
         targets: classes (B,) that the images shall be taken for, instead of any wrong one.
@@ -70,6 +73,53 @@ def pgd(
         generator: the source of the random starts.
         start: images (B, C, H, W) to start from, brought into the ball, instead of the first random point.
     """
+    check_attack(images, labels, eps=eps, norm=norm, step=0 if step is None else step, steps=steps, restarts=restarts)
+    if step is None:
+        step = default_step(eps, steps)
+    elif steps * step < eps * (1 - 1e-9):
+        words = f"{steps} steps of {step:g} reach {steps * step:g}, less than eps {eps:g}, so that much may stay unseen"
+        warnings.warn(f"{words}: give more steps, or no step for one that fits.", stacklevel=2)
+    return climbed(
+        model,
+        images,
+        labels,
+        eps=eps,
+        step=step,
+        steps=steps,
+        random_start=random_start,
+        restarts=restarts,
+        loss=loss,
+        norm=norm,
+        targets=targets,
+        until_broken=until_broken,
+        generator=generator,
+        start=start,
+    )
+
+
+def default_step(eps: float, steps: int) -> float:
+    """A tenth of the radius; with fewer than 25 steps so much that they go two and a half times as far as it."""
+    return max(eps / 10, 2.5 * eps / steps)
+
+
+def climbed(
+    model: Classifier,
+    images: Tensor,
+    labels: Tensor,
+    *,
+    eps: float,
+    step: float,
+    steps: int,
+    random_start: bool = True,
+    restarts: int = 1,
+    loss: str | AttackLoss = "margin",
+    norm: str = "linf",
+    targets: Tensor | None = None,
+    until_broken: bool = False,
+    generator: torch.Generator | None = None,
+    start: Tensor | None = None,
+) -> Tensor:
+    """PGD with the very numbers given, for training and evaluation, which say elsewhere what too short steps mean."""
     check_attack(images, labels, eps=eps, norm=norm, step=step, steps=steps, restarts=restarts)
     if start is not None:
         check_start(start, images)

@@ -13,14 +13,14 @@ from torch import Tensor
 
 from gammacaps.attacks.attack import Attack, Attempt, Live, Numbers, PartedAttack, Sees, Victim
 from gammacaps.attacks.auto import auto_attack, why_not_auto
-from gammacaps.attacks.gradient import Classifier, fgsm, pgd
+from gammacaps.attacks.gradient import Classifier, climbed, default_step, fgsm
 from gammacaps.attacks.noise import grey, noise
 from gammacaps.attacks.vote import vote_surrogate
 from gammacaps.errors import InputError, check_choice, check_name_is_free
 from gammacaps.imports import PLUGIN_HINT, source_print
 
 _attacks: dict[str, Attack] = {}
-_SUITES = ("paper", "standard", "strong", "autoattack")  # in the order in which they are named to users
+_SUITES = ("paper", "quick", "standard", "strong", "autoattack")  # in the order in which they are named to users
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")  # fit for a file's name too
 
 
@@ -108,7 +108,7 @@ def _run_fgsm(model: Classifier, images: Tensor, labels: Tensor, attempt: Attemp
 
 
 def _run_pgd(model: Classifier, images: Tensor, labels: Tensor, attempt: Attempt) -> Tensor:
-    return pgd(model, images, labels, until_broken=not attempt.to_the_end, **_pgd_options(attempt))
+    return climbed(model, images, labels, until_broken=not attempt.to_the_end, **_pgd_options(attempt))
 
 
 def _run_vote(model: Classifier, images: Tensor, labels: Tensor, attempt: Attempt) -> Tensor:
@@ -127,10 +127,10 @@ def _from_surrogate(
     """PGD on another network, each start tested on the real one; images that none of them breaks stay as they are."""
     options = _pgd_options(attempt)
     if attempt.to_the_end:
-        return pgd(surrogate, images, labels, **options)
+        return climbed(surrogate, images, labels, **options)
     result = images.clone()
     for _ in range(options.pop("restarts")):
-        attacked = pgd(surrogate, images, labels, **options)
+        attacked = climbed(surrogate, images, labels, **options)
         with torch.no_grad():
             broken = model(attacked).argmax(dim=1) != labels
         result[broken] = attacked[broken]
@@ -145,6 +145,13 @@ def _pgd_options(attempt: Attempt) -> dict[str, Any]:
     numbers = {"step": given.step, "steps": given.steps, "restarts": given.restarts, "loss": given.loss}
     where = {"eps": attempt.eps, "norm": attempt.norm}
     return {**where, **numbers, "targets": attempt.targets, "generator": attempt.generator}
+
+
+def _chosen(eps: float, chosen: Numbers, victim: Victim) -> Numbers:
+    """What the user chose; a step that follows the radius where they chose none."""
+    if chosen.step is not None or chosen.steps is None:
+        return chosen
+    return dataclasses.replace(chosen, step=default_step(eps, chosen.steps))
 
 
 def _long(loss: str, eps: float) -> Numbers:
@@ -187,7 +194,7 @@ def _auto(name: str, part: str, title: str, sees: Sees, climbs: Any = None) -> A
 
 
 AUTOATTACK = PartedAttack("autoattack", "AutoAttack")
-_EVERYWHERE = ("paper", "standard", "strong")
+_EVERYWHERE = ("paper", "quick", "standard", "strong")
 _NORMS = ("linf", "l2", "l1")
 
 _OURS = (
@@ -198,7 +205,7 @@ _OURS = (
         norms=_NORMS,
         run=_run_noise,
         numbers=lambda eps, chosen, victim: Numbers(steps=20),
-        suites=("standard", "strong"),
+        suites=("quick", "standard", "strong"),
         live=Live("random noise", lambda eps: Numbers(steps=20), place=3, passes=21),  # one before the draws
     ),
     Attack(
@@ -221,11 +228,24 @@ _OURS = (
         sees="gradients",
         norms=_NORMS,
         run=_run_pgd,
-        numbers=lambda eps, chosen, victim: chosen,
+        numbers=_chosen,
         suites=_EVERYWHERE,
         climbs="many steps",
         titled_by_steps=True,
         live=Live("PGD, 40 steps", _short, place=0, passes=40, aims=True),
+    ),
+    Attack(
+        name="pgd-ce-40",
+        title="PGD on cross-entropy",
+        sees="gradients",
+        run=_run_pgd,
+        numbers=lambda eps, chosen, victim: dataclasses.replace(
+            _short(eps), loss="ce-log" if victim.capsules else "ce"
+        ),
+        suites=("quick",),
+        climbs="many steps",
+        by_name=False,
+        in_curve=False,
     ),
     Attack(
         name="pgd-margin",

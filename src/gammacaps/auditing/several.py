@@ -13,7 +13,7 @@ from gammacaps.runs.run import AUDIT, Run, common_radius
 
 def audit_runs(names: Sequence[Path], config: AuditConfig, *, quiet: bool) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Each run's folder and its figures, as soon as they are there."""
-    folders = run_folders(names, (AUDIT, OVER_EPS, OVER_TAU))
+    folders = run_folders(names, (AUDIT, OVER_EPS, OVER_TAU), figures=True)
     if len(folders) > 1 and not config.eps:
         eps = common_radius([Run(folder) for folder in folders])
         config = dataclasses.replace(config, eps=(eps / 2, eps))

@@ -128,7 +128,7 @@ def pgd_task(preset: str, model: Model, images: Tensor, labels: Tensor) -> Bench
     def attacked(plain: bool, low: bool) -> tuple[Tensor, ...]:
         half = precision(images.device) if low else contextlib.nullcontext()
         with ways.attacked_by(plain), half:
-            return (pgd(model, images, labels, eps=EPS, random_start=False) - images,)
+            return (pgd(model, images, labels, eps=EPS, step=0.01, random_start=False) - images,)
 
     prepare: dict[str, Callable[[], Call]] = {
         "eager": lambda: partial(attacked, True, True),

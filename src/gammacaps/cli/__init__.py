@@ -14,6 +14,7 @@ from gammacaps.distributed.launch import launch
 from gammacaps.errors import InputError
 from gammacaps.imports import load_plugins
 from gammacaps.memory import reuse_memory
+from gammacaps.program import as_typed
 
 # As torch says it, on a CPU and on a GPU.
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def stop(words: object, status: int) -> NoReturn:
         if here.place == 0:  # one sentence a machine
             with contextlib.suppress(OSError):
-                print(f"gammacaps: {words}", file=sys.stderr)
+                print(f"gammacaps: {as_typed(str(words), VERBS)}", file=sys.stderr)
         sys.exit(status)
 
     try:

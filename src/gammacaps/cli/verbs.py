@@ -1,6 +1,7 @@
 """One short function a verb, and their table. What a verb does is imported inside of it, so that help is instant."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from gammacaps.cli.options import (
 from gammacaps.cli.streams import show
 from gammacaps.distributed.launch import launch
 from gammacaps.errors import InputError
+from gammacaps.program import command
 
 
 def train(options: TrainOptions) -> None:
@@ -50,7 +52,7 @@ def train(options: TrainOptions) -> None:
         return
     if kept is not None:
         show(f"Kept the weights of step {kept[0]}, with which {100 * kept[1]:.1f}% of the held-back images are right.")
-    show(f"Saved in {run}. Measure it with: gammacaps evaluate {run}")
+    show(f"Saved in {run}. Measure it with: {command(f'evaluate {shlex.quote(str(run))}')}")
 
 
 def evaluate(options: EvaluateOptions) -> None:
@@ -68,7 +70,7 @@ def evaluate(options: EvaluateOptions) -> None:
             folders.append(run)
             results.append(figures)
             if not options.json:
-                show(f"{table(figures)}\n\nWritten to {run / results_file(options.evaluate.norm)}")
+                show(f"{table(figures)}\n\n{written(run, results_file(options.evaluate.norm))}")
             elif len(results) == len(options.runs):  # before the curve is drawn, which may fail
                 show(json.dumps(one_or_all(results)))
     if options.evaluate.sweep and not options.json:
@@ -100,7 +102,7 @@ def audit(options: AuditOptions) -> None:
     for run, figures in audit_runs(options.runs, options.audit, quiet=options.json):
         results.append(figures)
         if not options.json:
-            show(f"{table(figures)}\n\nWritten to {run / AUDIT}")
+            show(f"{table(figures)}\n\n{written(run, AUDIT)}")
     if options.json:
         show(json.dumps(one_or_all(results)))
     elif len(results) > 1:
@@ -160,7 +162,7 @@ def store_data(options: DataOptions, folder: Path) -> None:
         show(json.dumps({"folder": str(folder), "images": counts}))
     else:
         show(f"Stored {counts['train']:,} training and {counts['test']:,} test images in {folder}.")
-        show(f"Train on them with: gammacaps train --data {folder}")
+        show(f"Train on them with: {command(f'train --data {shlex.quote(str(folder))}')}")
 
 
 def data_check(options: DataCheckOptions) -> None:
@@ -188,6 +190,17 @@ def bench(options: BenchOptions) -> None:
     show(json.dumps(rows) if options.json else table(rows))
     if failed:
         sys.exit(1)
+
+
+def written(run: Path, file: str) -> str:
+    """Where figures were written; of a shipped network, that its own are still there."""
+    from gammacaps.models.shipped import OWN, is_copy
+    from gammacaps.names import SHIPPED, shipped_names
+
+    name = run.name.removesuffix(OWN)
+    stay = name != run.name and name in shipped_names() and is_copy(run, SHIPPED / name)
+    end = f"; those that came with {name} stay as they are" if stay else ""
+    return f"Written to {run / file}{end}. To see it on a page: {command(f'report {shlex.quote(str(run))}')}"
 
 
 def note(words: str) -> None:

@@ -120,7 +120,8 @@ def _raise_first_offence(images: Tensor, where: str) -> None:
     channel, row, column = wrong[index].nonzero()[0].tolist()
     value = images[index, channel, row, column]
     remedy = (
-        "scale them, bytes by dividing by 255, normalised images by undoing the normalisation"
+        "scale them, bytes by dividing by 255, normalised images by undoing the normalisation (a model that wants them "
+        "is given as gammacaps.Normalized(model, mean, std))"
         if torch.isfinite(value)
         else "mend that image or leave it out"
     )

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gammacaps.data.checks import check_memory
 from gammacaps.data.pixels import to_unit
+from gammacaps.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +22,8 @@ class DataSet:
     name: str
     source: str
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, eq=False)
 class StoredImages:
@@ -30,6 +33,8 @@ class StoredImages:
     places: Int64[Tensor, "N"] | None = None  # which of them belong to the split; None is all
     size: tuple[int, int] | None = None  # what they are resized to as they are read
     device: str | torch.device = "cpu"
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.pixels) if self.places is None else len(self.places)
@@ -62,6 +67,8 @@ class StoredSet:
     class_names: tuple[str, ...]
     name: str
     source: str
+
+    __repr__ = short_repr
 
     def whole(self) -> DataSet:
         """The same in memory."""

@@ -57,6 +57,7 @@ def load_set(
     28 x 28. `views` is for smallnorb: "separate" gives each camera view as an image, "channels" both as one image of
     two channels.
     """
+    _check_paths(name, data_dir)
     check_choice("split", split, SPLITS)
     check_choice("way to give the views", views, VIEWS)
     shape = check_size(size)
@@ -79,6 +80,7 @@ def open_set(
     name: str | Path, split: str = "test", *, data_dir: str | Path | None = None, size: Size = None
 ) -> DataSet | StoredSet:
     """As `load_set`, but images that `store_set` wrote stay on disk and are read as they are asked for."""
+    _check_paths(name, data_dir)
     check_choice("split", split, SPLITS)
     if name not in names() and not is_imported(name) and is_stored(path := own_path(name)):
         return open_stored(path, split, check_size(size), str(name))
@@ -98,6 +100,17 @@ def find(name: str | Path, data_dir: str | Path | None = None) -> Path | None:
         return own_path(name)
     train, test = (locate(str(name), split, data_dir) for split in SPLITS)
     return train.images.parent if train and test else None
+
+
+def _check_paths(name: object, data_dir: object) -> None:
+    """Checks that data are named by words or a path, whatever a user wrote."""
+    if not isinstance(name, str | Path):
+        raise InputError(
+            f"A data set is named by a text or a path, not by a {type(name).__name__}: use one of "
+            f"{', '.join(names())}, or the path of your own."
+        )
+    if not isinstance(data_dir, str | Path | None):
+        raise InputError(f"data_dir is the path of a folder, not a {type(data_dir).__name__}: give its path.")
 
 
 def is_imported(name: str | Path) -> bool:

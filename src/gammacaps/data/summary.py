@@ -1,6 +1,7 @@
 """What `gammacaps data` and `data check` say: which sets there are, what is in one, what is wrong with it."""
 
 import math
+import shlex
 from collections import Counter
 from typing import Any
 
@@ -11,6 +12,7 @@ from gammacaps.data.dataset import StoredImages
 from gammacaps.data.inspection import Inspection
 from gammacaps.data.loading import SPLITS, find, open_set
 from gammacaps.data.named_sets import NAMED_SETS, names
+from gammacaps.program import command
 
 MOST_LINES = 40  # classes listed one by one
 LARGE = 48  # the side from which the residual encoder is the better choice
@@ -89,7 +91,8 @@ def summarize_inspection(inspection: Inspection, size: int | None = None) -> tup
         side = size or max(max(each.size) for each in inspection.images)
         given = f" --size {size}" if size else ""
         preset = " --preset residual" if side >= LARGE else ""
-        lines += ["", f"Nothing must be mended. Train with: gammacaps train --data {inspection.name}{given}{preset}"]
+        typed = command(f"train --data {shlex.quote(inspection.name)}{given}{preset}")
+        lines += ["", f"Nothing must be mended. Train with: {typed}"]
     return facts, "\n".join(lines).lstrip()
 
 

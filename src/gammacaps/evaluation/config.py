@@ -17,7 +17,8 @@ class EvaluateConfig:
     """How to evaluate. What is measured is kept in the run's folder: the same command goes on where it stopped."""
 
     attacks: tuple[str, ...] = STANDARD
-    """Suites (paper, standard, strong, autoattack) or single attacks."""
+    """Suites (paper, quick, standard, strong, autoattack) or single attacks: noise, fgsm, pgd, pgd-margin, pgd-ce,
+    pgd-dlr, vote, transfer, square, apgd-ce, apgd-t, fab-t, auto-square."""
     eps: tuple[float, ...] | None = None
     """Radii of the attacks; without it the training's, and for the paper's suite 0.1 0.3 0.5. In other norms than that
     of the training one that is usual for the data: L2 2 for mnist, 1.5 for fashion-mnist, 0.5 for others."""
@@ -44,9 +45,9 @@ class EvaluateConfig:
     as far as they are on this machine."""
     checks: bool = True
     """Also check whether the figures can be believed."""
-    attack_step: float = 0.01
-    """Length of the steps of the paper's PGD; the other attacks take a tenth of eps, and in other norms than L-inf
-    0.01 stands for that too."""
+    attack_step: float | None = 0.01
+    """Length of the steps of the paper's PGD; None: a tenth of eps, as the other attacks take, and as it is in other
+    norms than L-inf."""
     attack_steps: int = 40
     """Number of the steps of the paper's PGD."""
     restarts: int = 1

@@ -20,7 +20,7 @@ def evaluate_runs(
     """Each run's folder and its figures, as soon as they are there."""
     files = (results_file(config.norm), *([SWEEP] if config.sweep else []))
     # The first process alone touches the runs' folders, which other machines need not see.
-    folders = processes.first(lambda: run_folders(names, files, FOLDER))
+    folders = processes.first(lambda: run_folders(names, files, FOLDER, figures=True))
     # In other norms the usual radius is that of the data, which runs that are compared share.
     if len(folders) > 1 and config.eps is None and config.attacks != ("paper",) and config.norm == "linf":
         eps = processes.first(lambda: common_radius([Run(folder) for folder in folders]))

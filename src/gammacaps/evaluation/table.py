@@ -4,6 +4,7 @@ import textwrap
 from typing import Any
 
 from gammacaps.attacks.table import all_attacks, parts_of, title_of
+from gammacaps.evaluation.interval import radius
 from gammacaps.names import NORM_TITLES
 
 MARKS = {"pass": "ok  ", "warn": "WARN", "fail": "FAIL", "skip": "-   "}
@@ -14,14 +15,7 @@ def table(results: dict[str, Any]) -> str:
     steps = results.get("trained_steps")
     trained = f", a network trained for {steps:,} steps" if steps else ""
     lines = [f"{results['data']['name']}, {results['data']['images']} test images{trained}", ""]
-    lines.append(f"  {'':<32}{'accuracy':>9}   95% interval")
-    lines.append(_accuracy("clean", results["clean"]))
-    for row in shown(results["attacks"]):
-        lines.append(_accuracy(title(row), row))
-    for row in results["worst"]:
-        lines.append(_accuracy(f"WORST CASE eps {row['eps']:g}{_in_norm(results['settings'])}", row) + _winners(row))
-    for row in results["sweep"]:
-        lines.append(_accuracy(title(row), row))
+    lines += accuracies(results)
     if results["T"] is not None:
         lines += ["", f"  {'':<32}{'all classes':>12}{results['class_names'][0]:>12} (class 0)"]
         lines.append(_structure("T (1: a tree)", results["T"], "mean"))
@@ -29,13 +23,23 @@ def table(results: dict[str, Any]) -> str:
             lines.append(_structure(f"  to {layer}", results["T"], layer))
         if results["D"]["mean"] is not None:
             lines.append(_structure("D (reacts to input)", results["D"], "mean"))
-    lines += _checks(results)
+    lines += belief(results)
     notes = list(results["skipped"])
     if not results["complete"]:
         notes.append("Not all attacks and checks were done in the time given: the same command goes on from here.")
     if notes:
         lines += ["", *(f"  Note: {note}" for note in notes)]
     return "\n".join(lines)
+
+
+def accuracies(results: dict[str, Any]) -> list[str]:
+    """A line for clean images, for each attack, for the worst case of them and for each radius of the curve."""
+    lines = [f"  {'':<32}{'accuracy':>9}   95% interval", _accuracy("clean", results["clean"])]
+    lines += [_accuracy(title(row), row) for row in shown(results["attacks"])]
+    for row in results["worst"]:
+        name = f"WORST CASE eps {radius(row['eps'])}{_in_norm(results['settings'])}"
+        lines.append(_accuracy(name, row) + _winners(row))
+    return lines + [_accuracy(title(row), row) for row in results["sweep"]]
 
 
 def shown(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -56,7 +60,7 @@ def shown(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def title(row: dict[str, Any]) -> str:
     """An attack's name and radius, as in PGD-40 eps 0.3, or FGSM eps 2 (L2)."""
-    return f"{attack_name(row)} eps {row['eps']:g}{_in_norm(row)}"
+    return f"{attack_name(row)} eps {radius(row['eps'])}{_in_norm(row)}"
 
 
 def attack_name(row: dict[str, Any]) -> str:
@@ -86,14 +90,22 @@ def _winners(row: dict[str, Any]) -> str:
     return f"   broken by: {words}" if words else ""
 
 
-def _checks(results: dict[str, Any]) -> list[str]:
+def verdict_words(results: dict[str, Any]) -> str:
+    """What the checks say together, as a sentence."""
     if "checks" not in results:
-        return []
-    bad = [check for check in results["checks"] if check["verdict"] in ("warn", "fail")]
+        return "These figures were not checked."
     judged = [check["verdict"] for check in results["checks"] if check["verdict"] != "skip"]
     summary = f"{judged.count('pass')} of {len(judged)} checks passed"
     words = {"pass": "nothing speaks against these figures", "warn": "read the warnings", "fail": "do not believe them"}
-    lines = ["", f"  Can these figures be believed? {summary}: {words[results['verdict']]}."]
+    return f"Can these figures be believed? {summary}: {words[results['verdict']]}."
+
+
+def belief(results: dict[str, Any]) -> list[str]:
+    """What the checks say together, and those that did not pass; nothing where there were none."""
+    if "checks" not in results:
+        return []
+    bad = [check for check in results["checks"] if check["verdict"] in ("warn", "fail")]
+    lines = ["", f"  {verdict_words(results)}"]
     for check in bad:
         text = textwrap.wrap(f"{check['check']}: {check['meaning']}", 100)
         lines += [f"    {MARKS[check['verdict']] if not n else '    '} {line}" for n, line in enumerate(text)]

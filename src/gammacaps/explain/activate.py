@@ -17,6 +17,7 @@ from gammacaps.explain.search import SEARCHES, start_images, step_sizes
 from gammacaps.explain.steady import NOISE, steadily
 from gammacaps.models import CapsuleModel, require_capsules
 from gammacaps.options import check_amount, check_seed
+from gammacaps.short_repr import short_repr
 
 # Images that a GPU moves together unless told: enough to keep it busy in about a gigabyte.
 AT_ONCE = 240
@@ -38,6 +39,8 @@ class Generated:
     spread: float  # their standard deviation, mean over the pixels
     seed: int
     averaged: int = BEST  # so many of the best, the first of them, have this mean
+
+    __repr__ = short_repr
 
     def _repr_png_(self) -> bytes:
         return image_png(self.image)

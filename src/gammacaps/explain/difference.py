@@ -6,6 +6,7 @@ from typing import Any
 
 from gammacaps.errors import InputError
 from gammacaps.explain.tree import Tree, rounded
+from gammacaps.short_repr import short_repr
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class LayerDifference:
     appeared: tuple[int, ...]  # active in the second tree only
     vanished: tuple[int, ...]  # active in the first tree only
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -25,6 +28,8 @@ class Difference:
 
     layers: tuple[LayerDifference, ...]
     predicted: tuple[int, int]
+
+    __repr__ = short_repr
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: the fields as they are, and of each layer also how many there are of each kind."""

@@ -14,6 +14,7 @@ from gammacaps.explain.activate import Generated, check_capsules
 from gammacaps.explain.batches import BATCH, activations_in_batches, named
 from gammacaps.explain.pictures import Row, figure_png, grid_png, heat_figure, plain
 from gammacaps.options import check_tau
+from gammacaps.short_repr import short_repr
 
 ROWS = 32  # capsules in a picture, at most
 ALIKE = 0.5  # correlation from which two images show the same feature
@@ -29,6 +30,8 @@ class Strongest:
     indices: Tensor  # capsules, count: which images of the set
     activations: Tensor  # capsules, count
     images: Tensor  # capsules, count, C H W
+
+    __repr__ = short_repr
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -65,6 +68,8 @@ class Served:
     active: Tensor  # capsules, classes: in what share of the class's images it is active
     serves: list[list[int]]  # for each capsule the classes it serves, that of the largest mean first
 
+    __repr__ = short_repr
+
     def to_json(self) -> dict[str, Any]:
         return {
             "layer": self.layer,
@@ -96,6 +101,8 @@ class Features:
     correlation: float  # mean over the pairs of images, 1 for a single image
     groups: list[list[int]]  # images that are alike, by their place among the best; the largest group first
     meaning: str
+
+    __repr__ = short_repr
 
     def to_json(self) -> dict[str, Any]:
         return {"correlation": round(self.correlation, 4), "groups": self.groups, "meaning": self.meaning}

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from gammacaps.errors import InputError
 from gammacaps.explain.pictures import Row, grid_png, plain
+from gammacaps.short_repr import short_repr
 
 NEGATIVE, POSITIVE = (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)
 
@@ -24,6 +25,8 @@ class Filters:
     mean_largest_tenth: float
     mean_participation: float
     meaning: str
+
+    __repr__ = short_repr
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -14,6 +14,7 @@ from gammacaps.explain.batches import BATCH, in_batches, named
 from gammacaps.explain.pictures import figure_png, heat_figure, plain
 from gammacaps.models import Model
 from gammacaps.options import check_seed, check_whole
+from gammacaps.short_repr import short_repr
 
 NOISE = ("uniform noise", "Gaussian noise", "salt and pepper")
 BLANK = {"black": 0.0, "grey": 0.5, "white": 1.0}
@@ -35,6 +36,8 @@ class NoneOfTheAbove:
     low: bool  # the mean score over the kinds is low, so that no class capsule is truly active for these images
     meaning: str
     seed: int
+
+    __repr__ = short_repr
 
     def to_json(self) -> dict[str, Any]:
         return {

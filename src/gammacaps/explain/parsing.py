@@ -15,6 +15,7 @@ from gammacaps.explain.tree import Node, Tree, TreeLayer
 from gammacaps.metrics.tree import t_scores
 from gammacaps.models import CapsuleModel, Parse, require_capsules
 from gammacaps.options import check_tau
+from gammacaps.short_repr import short_repr
 
 # Up to so many parents a node above the primary layer keeps its couplings to all of them.
 FEW_PARENTS = 64
@@ -23,6 +24,8 @@ FEW_PARENTS = 64
 @dataclass(frozen=True, eq=False)
 class ParseTree(Tree):
     """What one image's capsules chose. Shows itself in a notebook; `gammacaps.explain.draw` has more to choose from."""
+
+    __repr__ = short_repr
 
     def _repr_svg_(self) -> str:
         return draw(self)

@@ -15,6 +15,7 @@ from gammacaps.explain.batches import BATCH, in_batches, named
 from gammacaps.explain.examples import correlations
 from gammacaps.explain.pictures import Row, grid_png, plain
 from gammacaps.models import require_decoder
+from gammacaps.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,8 @@ class Reconstruction:
     generated: Tensor | None  # B C H W, inputs generated for the same class capsules
     activations: list[float] | None  # of these capsules by the generated inputs
     likeness: Tensor | None  # B, correlation of the generated input and the reconstruction
+
+    __repr__ = short_repr
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -12,6 +12,7 @@ from gammacaps.explain.activate import Generated, activate_all, check_capsules
 from gammacaps.explain.batches import named
 from gammacaps.explain.examples import Served, classes_served
 from gammacaps.explain.pictures import Row, grid_png
+from gammacaps.short_repr import short_repr
 
 ACROSS = 8  # pictures in a row
 LINES, LETTERS = 2, 17  # of a capsule's name under its picture, at most
@@ -22,6 +23,8 @@ class Sheet:
     """Generated inputs by layer, each with its capsule's number and name."""
 
     layers: Mapping[str, Sequence[tuple[int, str, Generated]]]
+
+    __repr__ = short_repr
 
     def png(self) -> bytes:
         """Under each picture the capsule's number, the length that it reaches, and its name."""

@@ -8,6 +8,8 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
+from gammacaps.short_repr import short_repr
+
 
 @dataclass(frozen=True)
 class TreeLayer:
@@ -17,6 +19,8 @@ class TreeLayer:
     activations: tuple[float, ...]  # of all its capsules
     grid: tuple[int, int]  # rows and columns of places; (1, 1) where capsules have no place
     types: int  # capsules at each place
+
+    __repr__ = short_repr
 
 
 @dataclass(slots=True)  # a frozen one takes three times as long to make, and a tree has hundreds
@@ -47,6 +51,8 @@ class Tree:
     tau: float
     class_names: tuple[str, ...]
     iteration: int | None = None  # the couplings are those of this iteration; None: of the last
+
+    __repr__ = short_repr
 
     def nodes_of(self, layer: int) -> dict[int, Node]:
         """The nodes of a layer by their index."""

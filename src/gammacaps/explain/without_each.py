@@ -13,6 +13,7 @@ from gammacaps.explain.ablation import hook_on_capsules
 from gammacaps.explain.activate import check_capsules
 from gammacaps.models import CapsuleModel, has_capsules
 from gammacaps.models.shared_weights import on_same_weights
+from gammacaps.short_repr import short_repr
 
 TOGETHER = 32  # capsules that are switched off in one pass, each in a copy of its own
 IMAGES = 16  # a pass: with the copies a few hundred, since routing matrix capsules takes 4 MB for each
@@ -25,6 +26,8 @@ class Suffers:
     label: int
     before: float  # the share that is right with all capsules on
     without: float
+
+    __repr__ = short_repr
 
     @property
     def lost(self) -> float:

@@ -14,6 +14,7 @@ from gammacaps.models.folder import load, save
 from gammacaps.models.gamma_capsules import GammaCapsConfig, GammaCapsNet, has_kernels
 from gammacaps.models.hugging_face import from_pretrained, push_to_hub
 from gammacaps.models.matrix_capsules import MatrixCapsConfig, MatrixCapsNet
+from gammacaps.models.normalized import Normalized
 from gammacaps.models.parse import Parse
 from gammacaps.models.presets import PRESETS, create, from_config, to_config
 from gammacaps.models.protocol import (
@@ -36,6 +37,7 @@ __all__ = [
     "MatrixCapsConfig",
     "MatrixCapsNet",
     "Model",
+    "Normalized",
     "Parse",
     "check_fit",
     "create",

@@ -1,6 +1,7 @@
 """Networks on disk: a folder with config.json and model.safetensors. No pickle is ever loaded."""
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,10 @@ def save(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
     >>> import gammacaps
     >>> gammacaps.save(gammacaps.create("small"), "runs/untrained")
     """
+    if not isinstance(model, Model):
+        raise InputError(f"save takes a network of gammacaps, not a {type(model).__name__}: use torch.save for others.")
+    if not isinstance(folder, str | os.PathLike):
+        raise InputError(f"A run's folder is named by its path, not by a {type(folder).__name__}.")
     with new_run(Path(folder), overwrite=overwrite) as temporary:
         write_config(temporary, {"model": to_config(model)})
         write_weights(temporary, model.state_dict())
@@ -61,7 +66,7 @@ def load(name_or_folder: str | Path, *, device: str | torch.device = "cpu") -> M
     >>> gammacaps.load("fashion-mini").routing
     'sda'
     """
-    folder = stored_at(name_or_folder)
+    folder, place = stored_at(name_or_folder), _device(device)
     config, path = read_config(folder)["model"], folder / WEIGHTS
     with naming(folder / CONFIG):
         shapes = shapes_of(config)
@@ -70,7 +75,14 @@ def load(name_or_folder: str | Path, *, device: str | torch.device = "cpu") -> M
     with naming(folder / CONFIG):
         model = from_config(config)
     fit_weights(model, read_tensors(path), path)
-    return model.to(device).eval()
+    return model.to(place).eval()
+
+
+def _device(name: Any) -> torch.device:
+    try:
+        return torch.device(name)
+    except (RuntimeError, TypeError):
+        raise InputError(f"There is no device {name!r:.40}: use cpu, cuda or cuda:1.") from None
 
 
 @contextlib.contextmanager

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from gammacaps.short_repr import short_repr
+
 
 @dataclass(frozen=True)
 class Parse:
@@ -15,3 +17,5 @@ class Parse:
     couplings: tuple[Tensor | None, ...]  # each B I J, summing to 1 over J
     parents: tuple[Tensor | None, ...]  # each I: how many parents a capsule can reach; None where it is all J
     scores: Tensor  # B N: the activations of the class capsules
+
+    __repr__ = short_repr

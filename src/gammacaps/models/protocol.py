@@ -3,7 +3,7 @@
 A capsule network of one's own is a `CapsuleModel` that sets `image_shape`, `classes` and `layers` and has a `parse`:
 attacks on its scores, metrics, the audit, generated inputs and parse trees then work on it. The vote attack also needs
 `mean_votes`, trees of each iteration of routing `couplings_after`, capsules switched off `capsule_modules`, and images
-made by a decoder `reconstruct`. A classifier without capsules is a `Model`; attacks and `robustness` take any function
+made by a decoder `reconstruct`. A classifier without capsules is a `Model`; attacks and `check` take any function
 from images to scores.
 """
 
@@ -75,7 +75,7 @@ class CapsuleModel(Model):
     ...         lengths = tuple(gammacaps.ops.length(poses) for poses in (below, above))
     ...         return Parse(self.layers, (below, above), lengths, (coupled,), (None,), lengths[-1])
     >>> images, labels = gammacaps.load_data("fashion-mini")
-    >>> gammacaps.robustness(Mine(), images[:20], labels[:20], attacks="fgsm", checks=False)["clean"]["images"]
+    >>> gammacaps.check(Mine(), images[:20], labels[:20], attacks="fgsm", checks=False)["clean"]["images"]
     20
     >>> gammacaps.explain.parse_tree(Mine(), images[0]).layers[0].name
     'primary'

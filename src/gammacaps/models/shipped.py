@@ -3,6 +3,7 @@
 import filecmp
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from gammacaps.errors import InputError
@@ -12,6 +13,7 @@ from gammacaps.names import SHIPPED, shipped_names
 RUNS = Path("runs")  # under the working directory: where a shipped network is copied to, since verbs write beside it
 FILES = ("config.json", "model.safetensors", "README.md")
 FIGURES = ("results.json", "audit.json")  # what was measured of it, as far as it was
+OWN = "-own"  # ends the name of the folder with what a user measures of a shipped network
 
 
 def stored_at(name_or_folder: str | Path) -> Path:
@@ -30,20 +32,37 @@ def stored_at(name_or_folder: str | Path) -> Path:
     )
 
 
-def run_folder(name_or_folder: str | Path) -> Path:
+def run_folder(name_or_folder: str | Path, *, figures: bool = False) -> Path:
     """The folder of a run, to be written to: an existing one, else a shipped network's copy under runs/.
 
-    The copy is made at the first use, whole or not at all.
+    The copy is made at the first use, whole or not at all. Where `figures` are to be written, a shipped network's stay
+    as they came: the folder is another copy beside it, without them, for the user's own.
     """
-    source = stored_at(name_or_folder)
-    if source.parent != SHIPPED:
-        return source
-    folder = RUNS / source.name
+    folder = stored_at(name_or_folder)
+    source = shipped_as(folder)
+    if source is None or (folder != source and not figures):
+        return folder
+    folder = RUNS / source.name if folder == source else folder
+    if not figures:
+        return _copied(source, folder, [file.name for file in source.iterdir()])
+    return _copied(source, folder.with_name(folder.name + OWN), FILES)
+
+
+def shipped_as(folder: Path) -> Path | None:
+    """The shipped network that a folder is, or is a copy of under its name; None for any other."""
+    if folder.parent == SHIPPED:
+        return folder
+    source = SHIPPED / folder.name
+    return source if folder.name in shipped_names() and is_copy(folder, source) else None
+
+
+def _copied(source: Path, folder: Path, files: Iterable[str]) -> Path:
+    """A copy of these files of a shipped network, made where there is none yet."""
     if not folder.exists():
         try:
             with new_folder(folder) as temporary:
-                for file in source.iterdir():
-                    write_whole(temporary / file.name, file.read_bytes())
+                for file in files:
+                    write_whole(temporary / file, (source / file).read_bytes())
             print(f"Copied the network {source.name} that comes with gammacaps to {folder}.", file=sys.stderr)
         except InputError:
             if not folder.exists():  # else another process has made it in the meantime

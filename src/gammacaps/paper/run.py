@@ -22,6 +22,7 @@ from gammacaps.paper.measure import attack_strongly, measure, suite_of
 from gammacaps.paper.page import write_page
 from gammacaps.paper.plan import Planned, chosen, same_training
 from gammacaps.paper.record import FACTS, Record, path_of, read_record, write_record
+from gammacaps.program import command
 from gammacaps.progress import say
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import config_from
@@ -64,7 +65,7 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
             if finished(planned, options):
                 print(read_record(path_of(options.results_folder, planned.name)).line())
         where = f" --results {options.results}" if options.results else ""
-        print(f"Make the page of all figures with: gammacaps reproduce --page{' --quick' * options.quick}{where}")
+        print(f"Make the page of all figures with: {command('reproduce --page')}{' --quick' * options.quick}{where}")
 
 
 def make(planned: Planned, options: ReproduceConfig) -> None:

@@ -2,10 +2,26 @@
 
 from typing import Any
 
+from gammacaps.attacks.table import suites
 from gammacaps.evaluation.table import shown as merged
 from gammacaps.evaluation.table import title
-from gammacaps.reporting.shares import WORST
 from gammacaps.reporting.study import Study
+
+ALL = "strong"  # the suite that holds every attack
+
+
+def worst_name(results: dict[str, Any]) -> str:
+    """What the worst case is of: of all attacks only where all were run."""
+    ran = {row["attack"] for row in results["attacks"]}
+    if set(suites()[ALL]) <= ran:
+        return "Worst case of all attacks"
+    count = len({row["attack"] for row in merged(results["attacks"])})
+    return f"Worst case of {count} attacks" if count > 1 else "Worst case of one attack"
+
+
+def attacks_asked(results: dict[str, Any]) -> str:
+    """The suites and attacks that an evaluation was asked for, as in "standard"; nothing where it does not say."""
+    return ", ".join(map(str, results["settings"].get("attacks", ())))
 
 
 def under_attack(results: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -24,9 +40,9 @@ def attack_name(row: dict[str, Any]) -> str:
     return name[0].upper() + name[1:]
 
 
-def name_of(row: dict[str, Any]) -> str:
+def name_of(row: dict[str, Any], results: dict[str, Any]) -> str:
     """The attack's name, or that of the worst case."""
-    return attack_name(row) if "attack" in row else WORST
+    return attack_name(row) if "attack" in row else worst_name(results)
 
 
 def earlier(study: Study, figures: dict[str, Any]) -> tuple[str, ...]:

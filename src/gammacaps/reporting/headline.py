@@ -53,7 +53,7 @@ def network(study: Study, results: dict[str, Any], row: dict[str, Any] | None) -
         word = "It breaks under attack: "
     else:
         word = "It holds under attack: " if row["accuracy"] >= HOLDS * clean else "It gives way under attack: "
-    attacked = accuracy(name_of(row), row["eps"], row["accuracy"])
+    attacked = accuracy(name_of(row, results), row["eps"], row["accuracy"])
     changed = f" still are after an attack that may change each pixel by {row['eps']:g}"
     return (word, right, " of the test images are right, and ", attacked, changed, *further(results, row))
 
@@ -66,7 +66,7 @@ def further(results: dict[str, Any], row: dict[str, Any]) -> Sentence:
         return ()
     eps = max(other["eps"] for other in rows)
     last = min((other for other in rows if other["eps"] == eps), key=lambda other: other["accuracy"])
-    return (" (", accuracy(name_of(last), eps, last["accuracy"]), f" by {eps:g})")
+    return (" (", accuracy(name_of(last, results), eps, last["accuracy"]), f" by {eps:g})")
 
 
 def gamma_capsules(audit: dict[str, Any] | None) -> Sentence:

@@ -3,7 +3,6 @@
 from gammacaps.reporting.content import Value
 
 CLEAN = "Clean"
-WORST = "Worst case of all attacks"
 
 
 def percent(share: float) -> str:
@@ -15,5 +14,5 @@ def interval(low: float, high: float) -> str:
 
 
 def accuracy(name: str, eps: float, share: float) -> Value:
-    """The share that is answered rightly, known by what was done to the images: CLEAN, WORST or an attack's name."""
+    """The share of right answers, known by what was done to the images: CLEAN, the worst case or an attack's name."""
     return Value(f"accuracy {name if eps else CLEAN} {eps:g}", percent(share))

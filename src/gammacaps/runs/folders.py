@@ -8,11 +8,16 @@ from gammacaps.files import check_can_write
 from gammacaps.models.shipped import run_folder
 
 
-def run_folders(runs: Sequence[Path], files: Sequence[str] = (), folder: str | None = None) -> tuple[Path, ...]:
-    """Runs' folders, shipped networks being copied to theirs, if `files` and a `folder` can be written there."""
+def run_folders(
+    runs: Sequence[Path], files: Sequence[str] = (), folder: str | None = None, *, figures: bool = False
+) -> tuple[Path, ...]:
+    """Runs' folders, shipped networks being copied to theirs, if `files` and a `folder` can be written there.
+
+    With `figures` they are where new figures belong: see `run_folder`.
+    """
     if not runs:
         raise InputError("Name the run's folder, such as runs/mine.")
-    folders = tuple(run_folder(run) for run in runs)
+    folders = tuple(run_folder(run, figures=figures) for run in runs)
     for run in folders:
         check_can_write(run, files, folder)
     return folders

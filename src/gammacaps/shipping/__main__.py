@@ -1,11 +1,13 @@
 """python -m gammacaps.shipping halve RUN HALVED, then `gammacaps evaluate HALVED`, then ... card HALVED NAME"""
 
+import shlex
 import sys
 from pathlib import Path
 
 import tyro
 
 from gammacaps.errors import InputError
+from gammacaps.program import command
 from gammacaps.shipping.card import card
 from gammacaps.shipping.halve import halve
 
@@ -22,7 +24,9 @@ def _halve(run: tyro.conf.Positional[Path], out: tyro.conf.Positional[Path], /, 
     """Write the run OUT: the network of RUN in half precision, to be measured on DATA (else what it was trained on)."""
     about = halve(run, out, data=data)
     listed = ", ".join(f"{name} {value}" for name, value in about.items())
-    print(f"Written to {out} ({listed}). Measure it with: gammacaps evaluate {out} --attacks strong")
+    print(
+        f"Written to {out} ({listed}). Measure it with: {command(f'evaluate {shlex.quote(str(out))} --attacks strong')}"
+    )
 
 
 def _card(run: tyro.conf.Positional[Path], name: tyro.conf.Positional[str], /) -> None:

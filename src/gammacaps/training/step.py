@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gammacaps.attacks import pgd
+from gammacaps.attacks.gradient import climbed
 from gammacaps.attacks.losses import Against, AttackLoss
 from gammacaps.models import Model, has_capsules
 from gammacaps.runs.train_config import TrainConfig
@@ -169,7 +169,7 @@ def attack(
     noise = draw_noise(config, images, step, len(images)) if noise is None else noise
     start = images + (2 * noise - 1) * eps
     ways: dict[str, Any] = {"steps": config.attack_steps, "loss": loss, "norm": config.norm}
-    return pgd(model, images, labels, eps=eps, step=size, start=start, **ways)
+    return climbed(model, images, labels, eps=eps, step=size, start=start, **ways)
 
 
 def loss_name(config: TrainConfig, model: Model) -> str:

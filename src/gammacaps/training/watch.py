@@ -7,6 +7,7 @@ progress and writes for TensorBoard; the other watchers are in all of them, and 
 import contextlib
 import functools
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -202,5 +203,5 @@ class StopWhenAsked(Watcher):
             why = ", since its output can't be written any more" if self.requests.unread else ""
             raise Interrupted(
                 f"Stopped at step {taken.learner.step}{why}, and saved; go on with: gammacaps train --resume "
-                f"{self.folder}"
+                f"{shlex.quote(str(self.folder))}"
             )

@@ -16,6 +16,7 @@ from gammacaps.explain.pictures import figure_png, heat_figure, plain
 from gammacaps.metrics import d_score
 from gammacaps.models import CapsuleModel
 from gammacaps.options import check_seed, check_whole
+from gammacaps.short_repr import short_repr
 
 UNITS = ("capsule", "capsule type")
 
@@ -29,6 +30,8 @@ class ClassMap:
     classes: list[int]  # those that have images
     class_names: list[str]  # of these
     means: Tensor  # capsules, classes
+
+    __repr__ = short_repr
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -63,6 +66,8 @@ class ActivationMap:
     alone_indices: Tensor  # m
     d_shuffled: float  # D-score of these images; capsules that follow the input have a larger one ...
     d_alone: float  # ... over all classes than within one
+
+    __repr__ = short_repr
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -9,6 +9,7 @@ import torch
 from gammacaps.errors import InputError
 from gammacaps.explain.batches import named
 from gammacaps.explain.pictures import figure_png, heat_figure
+from gammacaps.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +20,8 @@ class Confusion:
     class_names: list[str]
     never: list[int]  # classes that have images and were never predicted
     meaning: str
+
+    __repr__ = short_repr
 
     def to_json(self) -> dict[str, Any]:
         return {

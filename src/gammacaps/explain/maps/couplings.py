@@ -13,6 +13,7 @@ from gammacaps.errors import InputError
 from gammacaps.explain.activate import check_capsules
 from gammacaps.explain.batches import BATCH, in_batches, named
 from gammacaps.explain.pictures import figure_png, heat_figure, plain
+from gammacaps.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,8 @@ class CouplingMap:
     couplings: Tensor  # I J, mean coupling where the lower capsule is active; a row sums to 1, or to 0 if it never was
     fed: Tensor  # I J, mean of activation times coupling: how much goes that way
     names: list[str]  # of the upper capsules
+
+    __repr__ = short_repr
 
     def to_json(self) -> dict[str, Any]:
         return {

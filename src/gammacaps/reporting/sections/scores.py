@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from gammacaps.reporting.accuracies import attack_name, earlier, under_attack
+from gammacaps.reporting.accuracies import attack_name, attacks_asked, earlier, under_attack, worst_name
 from gammacaps.reporting.markup import notes, paragraphs, scrolling, words
 from gammacaps.reporting.section import Section
-from gammacaps.reporting.shares import CLEAN, WORST, accuracy, interval
+from gammacaps.reporting.shares import CLEAN, accuracy, interval
 from gammacaps.reporting.study import Study
 
 
@@ -20,7 +20,7 @@ class Score:
     accuracy: float
     low: float
     high: float
-    worst: bool = False  # the worst case of all attacks at this eps
+    worst: bool = False  # the worst case of the attacks at this eps
 
     @property
     def name(self) -> str:
@@ -34,6 +34,7 @@ class Scores:
     rows: tuple[Score, ...]
     images: int
     notes: tuple[str, ...] = ()
+    attacks: str = ""  # what was asked for, as in "standard"
 
 
 def collect(study: Study) -> Scores | None:
@@ -43,11 +44,12 @@ def collect(study: Study) -> Scores | None:
 def scores(study: Study, results: dict[str, Any]) -> Scores:
     """Clean first, then radius by radius, the worst case last in each."""
     attacks, worst = under_attack(results)
-    rows = [score(CLEAN, 0.0, results["clean"])]
+    rows, of = [score(CLEAN, 0.0, results["clean"])], worst_name(results)
     for eps in sorted({row["eps"] for row in (*attacks, *worst)}):
         rows += [score(attack_name(row), eps, row) for row in attacks if row["eps"] == eps]
-        rows += [score(WORST, eps, row, worst=True) for row in worst if row["eps"] == eps]
-    return Scores(tuple(rows), results["clean"]["images"], (*earlier(study, results), *results.get("skipped", ())))
+        rows += [score(of, eps, row, worst=True) for row in worst if row["eps"] == eps]
+    told = (*earlier(study, results), *results.get("skipped", ()))
+    return Scores(tuple(rows), results["clean"]["images"], told, attacks_asked(results))
 
 
 def score(attack: str, eps: float, row: dict[str, Any], *, worst: bool = False) -> Score:
@@ -63,13 +65,19 @@ def draw(shown: Scores) -> str:
         "The 95% interval says how far a figure may be off because only so many images were tried. The worst case "
         "counts the images that stand under every attack: it is the figure to go by.",
     )
+    return intro + draw_table(shown)
+
+
+def draw_table(shown: Scores) -> str:
+    """The table with its notes."""
     rows = "".join(draw_row(row) for row in shown.rows)
     head = '<th scope="col">Images</th><th scope="col">Right</th><th scope="col">95% interval</th>'
+    caption = f"Accuracy on {shown.images:,} test images" + (f"; attacks: {shown.attacks}" if shown.attacks else "")
     content = (
-        f'<table class="scores"><caption>Accuracy on test images</caption><thead><tr>{head}'
+        f'<table class="scores"><caption>{escape(caption)}</caption><thead><tr>{head}'
         f'<th scope="col" class="bar">0 to 100%</th></tr></thead><tbody>{rows}</tbody></table>'
     )
-    return intro + scrolling(content, "Accuracy on test images") + notes(shown.notes)
+    return scrolling(content, "Accuracy on test images") + notes(shown.notes)
 
 
 def draw_row(row: Score) -> str:

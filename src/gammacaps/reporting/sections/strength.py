@@ -3,12 +3,11 @@
 from typing import Any
 
 from gammacaps.attacks.table import all_attacks
-from gammacaps.reporting.accuracies import attack_name, measured
+from gammacaps.reporting.accuracies import attack_name, measured, worst_name
 from gammacaps.reporting.content import Curve, Series
 from gammacaps.reporting.markup import curve as curve_figure
 from gammacaps.reporting.markup import paragraphs
 from gammacaps.reporting.section import Section
-from gammacaps.reporting.shares import WORST
 from gammacaps.reporting.study import Study
 
 
@@ -19,7 +18,7 @@ def collect(study: Study) -> Curve | None:
 def curve(study: Study, results: dict[str, Any]) -> Curve | None:
     """Accuracy over eps from clean on, for the worst of all attacks, PGD, a single step, noise and users' attacks."""
     start = [{"eps": 0.0, **results["clean"]}]
-    rows: dict[str, list[dict[str, Any]]] = {WORST: measured(results.get("worst", ()))}
+    rows: dict[str, list[dict[str, Any]]] = {worst_name(results): measured(results.get("worst", ()))}
     sweep = measured(results.get("sweep", ()))  # PGD at many radii, in place of PGD at the few of the evaluation
     strongest_first = reversed(measured(results["attacks"]))
     left_out = {attack.name for attack in all_attacks() if not attack.in_curve} | ({"pgd"} if sweep else set())
