@@ -6,7 +6,7 @@
     >>> model(images[:5]).shape
     torch.Size([5, 10])
 
-Verbs: train, evaluate, audit, report, and check for any torch classifier. Networks: create, load, save, Normalized.
+Verbs: train, evaluate, audit, report, and check (or robustness) for any torch classifier. Networks: create, load, save, Normalized.
 Data: load_data. Parts: attacks, data, explain, metrics, models, nn, ops. What you gave and can't be used is an
 InputError.
 """
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gammacaps.api import check as check
     from gammacaps.api import evaluate as evaluate
     from gammacaps.api import report as report
+    from gammacaps.api import robustness as robustness
     from gammacaps.api import train as train
     from gammacaps.data import load_data as load_data
     from gammacaps.errors import InputError as InputError
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from gammacaps.models import save as save
 
 _HOMES = {
-    **dict.fromkeys(("audit", "check", "evaluate", "report", "train"), "gammacaps.api"),
+    **dict.fromkeys(("audit", "check", "evaluate", "report", "robustness", "train"), "gammacaps.api"),
     **dict.fromkeys(("Normalized", "create", "load", "save"), "gammacaps.models"),
     "load_data": "gammacaps.data",
     "InputError": "gammacaps.errors",
@@ -61,6 +62,7 @@ __all__ = [
     "nn",
     "ops",
     "report",
+    "robustness",
     "save",
     "train",
 ]
@@ -72,8 +74,6 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_HOMES[name]), name)
     if name in (*_PARTS, "reporting"):
         return import_module(f"gammacaps.{name}")
-    if name == "robustness":
-        raise AttributeError("gammacaps.robustness is now gammacaps.check: the same, as an object that shows itself")
     raise AttributeError(f"module 'gammacaps' has no attribute {name!r}")
 
 

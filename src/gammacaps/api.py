@@ -168,6 +168,9 @@ def check(
     return checked(model, images, labels, config, other=other, progress=Progress(quiet=quiet))
 
 
+robustness = check  # by its earlier name
+
+
 def _configured(kind: type[Config], options: dict[str, Any]) -> Config:
     """The options of a verb, each checked; one value may stand for a list of one."""
     fields = {field.name: field for field in dataclasses.fields(kind)}

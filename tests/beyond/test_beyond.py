@@ -177,8 +177,8 @@ def test_unseen_without_beyond_is_one_sentence(capsys):
     with pytest.raises(InputError, match="unseen is for --beyond"):
         EvaluateConfig(unseen=("mnist",))
     images, labels = torch.rand(2, 1, 4, 4), torch.zeros(2, dtype=torch.int64)
-    with pytest.raises(InputError, match="robustness takes no beyond"):
-        gammacaps.robustness(torch.nn.Flatten(), images, labels, beyond=True)
+    with pytest.raises(InputError, match="check takes no beyond"):
+        gammacaps.check(torch.nn.Flatten(), images, labels, beyond=True)
     with pytest.raises(SystemExit) as end:
         main(["evaluate", "fashion-mini", "--beyond", "--norm", "l2"])
     assert end.value.code == 2

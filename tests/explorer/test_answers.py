@@ -160,7 +160,7 @@ def test_a_generated_input_is_the_library_s(networks):
     network = networks[1]
     asked = read_activate({"network": 1, "layer": 1, "capsule": 2, "starts": 3, "steps": 4}, networks)
     answer = answers.activated(asked, network, quiet)
-    made = explain.activate(network.model, "hidden 1", 2, starts=3, steps=4, best=3)
+    made = explain.activate(network.model, "hidden 1", 2, starts=3, steps=4, best=3, noise=network.eps * 2 / 3)
     assert answer["activation"] == pytest.approx(made.activation, abs=1e-4)
     assert answer["scores"] == pytest.approx(made.scores.tolist(), abs=1e-4)
     assert [each["activation"] for each in answer["best"]] == pytest.approx(made.activations.tolist(), abs=1e-4)
