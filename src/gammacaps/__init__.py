@@ -7,9 +7,8 @@
     torch.Size([5, 10])
 
 Verbs: train, evaluate, audit, report, and check (or robustness) for any torch classifier. Networks: create, load, save,
-Normalized.
-Data: load_data. Parts: attacks, data, explain, metrics, models, nn, ops. What you gave and can't be used is an
-InputError.
+Normalized. Data: load_data. Parts: attacks, data, explain, metrics, models, nn, ops. What you gave and can't be used is
+an InputError.
 """
 
 from importlib import import_module
