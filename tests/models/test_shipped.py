@@ -122,7 +122,7 @@ def test_shipped_figures_stay_whatever_is_measured(tmp_path, monkeypatch):
     page = gammacaps.report(own, starts=1, steps=1, capsules=1, trees=1, images=20).read_text()
     assert "Worst case of one attack, eps 0.1" in page
     assert "Accuracy on 10 test images; attacks: fgsm" in page
-    assert "of 10 images" in page
+    assert "the worst case of one attack on 10 test images" in page
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -94,7 +94,8 @@ def measurement(results: dict[str, Any], row: dict[str, Any] | None) -> Sentence
         what = f"The measurement: {attack_name(row)} on {images}, 95% interval {span}"
     else:
         attacks = len({attack_name(other) for other in under_attack(results)[0] if other["eps"] == row["eps"]})
-        what = f"The measurement: the worst case of {attacks} attacks on {images}, 95% interval {span}"
+        several = f"{attacks} attacks" if attacks > 1 else "one attack"
+        what = f"The measurement: the worst case of {several} on {images}, 95% interval {span}"
     return (what, "; ", *believed(results), ".")
 
 

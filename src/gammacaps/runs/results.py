@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gammacaps.names import VerdictWord
+from gammacaps.names import NormName, VerdictWord
 from gammacaps.options import MOST_IN_CODE
 from gammacaps.runs.typed_json import Misfit
 
@@ -40,7 +40,7 @@ class Share:
 class AttackRow(Share):
     """Accuracy under one attack at one radius."""
 
-    norm: str
+    norm: NormName
     attack: str
     eps: float
     steps: int | None
