@@ -37,7 +37,8 @@ def accuracies(results: dict[str, Any]) -> list[str]:
     lines = [f"  {'':<32}{'accuracy':>9}   95% interval", _accuracy("clean", results["clean"])]
     lines += [_accuracy(title(row), row) for row in shown(results["attacks"])]
     for row in results["worst"]:
-        name = f"WORST CASE eps {radius(row['eps'])}{_in_norm(results['settings'])}"
+        norm = _in_norm(results["attacks"][0]) if results["attacks"] else ""
+        name = f"WORST CASE eps {radius(row['eps'])}{norm}"
         lines.append(_accuracy(name, row) + _winners(row))
     return lines + [_accuracy(title(row), row) for row in results["sweep"]]
 
