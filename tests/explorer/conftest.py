@@ -56,12 +56,12 @@ def opened(browser, monkeypatch):  # noqa: F811  the fixture
         context = browser.new_context(viewport=viewport, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(60000)
+        page.set_default_timeout(8000)
         watch = Watch(page)
         page.goto(address)
         page.wait_for_selector("html[data-ready]")
         if tree:
-            page.wait_for_selector(".tree svg")
+            page.wait_for_selector(".side:not(.under) .tree svg")
         return page, watch
 
     yield open_page

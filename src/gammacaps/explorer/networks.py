@@ -61,6 +61,11 @@ class Network:
             raise InputError(f"{self.name} has no capsules that can be shown: ask for its scores or an attack.")
         return self.model
 
+    @property
+    def tau(self) -> float:
+        """Above which length the page calls a capsule active at first: what its audit does, or the usual."""
+        return float(self.audit["tau"]) if self.audit else TAU
+
     @functools.cached_property
     def names(self) -> dict[tuple[int, int], str]:
         """What hidden capsules are called, by the audit or else by what they were trained for; by layer and capsule."""

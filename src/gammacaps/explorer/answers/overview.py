@@ -51,6 +51,7 @@ def described(network: Network) -> dict[str, Any]:
         "trained_on": training.data if training else None,
         "under_attack": training.robust if training else None,
         "eps": network.eps,
+        "tau": network.tau,
         "images": len(network.images),
         "labelled": network.labelled,
         "missing": network.missing,

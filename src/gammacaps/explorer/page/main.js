@@ -7,7 +7,7 @@ import { Pad, pixelsOf } from "./draw.js";
 import { exportView } from "./export.js";
 import { byId, make } from "./make.js";
 import { Network } from "./network.js";
-import { fromBase64, isBlank, recall, remember as write, sameCapsule, state } from "./state.js";
+import { fromBase64, isBlank, recall, remember as write, sameCapsule, startAt, state } from "./state.js";
 import { theme } from "./theme.js";
 
 const ROUTING = { sda: "scaled-distance-agreement routing", rba: "routing by agreement", em: "EM routing" };
@@ -54,7 +54,8 @@ function redraw() {
 
 function showControls() {
   showAttack();
-  byId("networks").classList.toggle("attacked", state.eps > 0);
+  byId("sides").hidden = state.eps === 0;
+  for (const button of byId("sides").children) button.setAttribute("aria-pressed", String(button.dataset.side === state.side));
   byId("tau").value = state.tau;
   byId("tau-value").textContent = String(state.tau);
   byId("all").checked = state.all;
@@ -196,7 +197,7 @@ function stepControls(iterations) {
   };
   const watch = make("button", { type: "button", title: "Watch the capsules choose", onclick: () => play(1) }, "▶ Watch");
   const buttons = Array.from({ length: iterations }, (_, k) => make("button", { type: "button", "data-step": k + 1, "aria-label": `Iteration ${k + 1}`, onclick: () => set(k + 1) }, String(k + 1)));
-  box.append(make("span", {}, "Routing's iteration"), ...buttons, watch);
+  box.append(make("span", {}, "Iteration"), ...buttons, watch);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select")) return;
     if (DIGITS.test(event.key) && Number(event.key) <= iterations) set(Number(event.key));
@@ -255,6 +256,13 @@ function connect() {
     remember(false);
     refresh();
   });
+  for (const button of byId("sides").children) {
+    button.addEventListener("click", () => {
+      state.side = button.dataset.side;
+      remember(false);
+      redraw();
+    });
+  }
   byId("pick-class").addEventListener("change", showSamples);
   byId("samples").addEventListener("keydown", walkSamples);
   for (const button of document.querySelectorAll("[data-export]")) {
@@ -298,8 +306,9 @@ async function start() {
   document.title = `${facts.map(({ name }) => name).join(" and ")} · gammacaps explorer`;
   byId("about").replaceChildren(...facts.flatMap((each, place) => [place ? make("br") : "", told(each)]));
   byId("audited").replaceChildren(...facts.filter(({ audit }) => audit).map(({ name, audit }) => make("p", { class: "note" }, `The audit of ${name}: ${audit}`)));
-  byId("size").textContent = `${width} × ${height} pixels${channels === 3 ? " in colour" : ""}: what the network gets.`;
+  byId("size").textContent = `${width} × ${height} pixels${channels === 3 ? ", colour" : ""}`;
   byId("pick-class").append(make("option", { value: "" }, "every class"), ...first.class_names.map((name, place) => make("option", { value: place }, name)));
+  startAt(first.tau);
   const progress = progressBar();
   networks = facts.map((each, place) => new Network(place, each, facts.length > 1, { progress, failed, answered, choose }));
   panel = new CapsulePanel(networks, {
@@ -319,6 +328,7 @@ async function start() {
     else refresh();
   }, () => networks.forEach((network) => network.stop()));
   byId("answers").replaceChildren(...networks.map((network) => network.scores));
+  byId("attacked").replaceChildren(...networks.map((network) => network.shots));
   byId("networks").replaceChildren(...networks.map((network) => network.element));
   for (const id of ["answers", "networks"]) byId(id).classList.toggle("two", networks.length > 1);
   stepControls(Math.max(...facts.map((each) => (each.trees ? each.iterations : 1))));

@@ -12,14 +12,15 @@ export class Network {
     [this.place, this.facts, this.hooks] = [place, facts, hooks];
     this.latest = new Latest();
     this.answer = null; // of the parse or of the attack, the same shape for both
-    this.line = make("p", { class: "answer", role: "status" });
+    this.line = make("p", { class: "answer", role: "status", style: `--place: ${place}` });
     this.table = make("div");
     this.scores = make("div", {}, this.line, this.table);
     this.heading = many ? make("h3", {}, facts.name) : null;
-    this.verdict = make("div", { class: "verdict-line", hidden: true });
+    this.words = make("p", { class: "words", hidden: true });
+    this.shots = make("div");
     this.pair = make("div", { class: "sides" });
     this.readout = make("p", { class: "readout" });
-    this.element = make("div", { class: "network" }, this.heading, this.verdict, this.pair, this.readout);
+    this.element = make("div", { class: "network" }, this.heading, this.words, this.pair, this.readout);
   }
 
   get off() {
@@ -85,7 +86,8 @@ export class Network {
     this.line.replaceChildren();
     this.table.replaceChildren(make("p", { class: "missing" }, "Draw something or pick an image, and the network will say what it sees."));
     this.pair.replaceChildren();
-    this.verdict.hidden = true;
+    this.words.hidden = true;
+    this.shots.replaceChildren();
     this.element.classList.remove("busy");
   }
 
@@ -139,16 +141,19 @@ export class Network {
   showVerdict() {
     const { answer, facts } = this;
     const [clean, attacked] = answer.sides;
-    this.verdict.hidden = !attacked;
-    if (!attacked) return;
-    const shot = (png, words, more) => make("figure", {}, make("img", { src: png, alt: words }),
+    this.words.hidden = !attacked;
+    if (!attacked) {
+      const slot = "The attacked image comes here: drag the attack’s slider.";
+      this.shots.replaceChildren(this.place ? "" : make("p", { class: "waiting" }, slot));
+      return;
+    }
+    const shot = (kind, png, words, more) => make("figure", { class: kind }, make("div", { class: "shot" }, make("img", { src: png, alt: words })),
       make("figcaption", {}, words, more ? make("small", {}, more) : ""));
-    const magnified = answer.difference.magnified;
-    const largest = answer.difference.largest;
-    this.verdict.replaceChildren(
-      make("div", { class: "shots" }, shot(clean.png, "clean"), shot(attacked.png, "attacked"),
-        shot(answer.difference.png, magnified >= 1.05 ? `difference × ${+magnified.toFixed(1)}` : "difference", "mid-grey: unchanged")),
-      make("p", { class: "words" }, ...this.judge(), make("br"), `No pixel changed by more than ${two(largest)}. ${answer.words ? tail(answer.words) : ""}`));
+    const { magnified, largest, png } = answer.difference;
+    this.shots.replaceChildren(make("div", { class: "shots" },
+      shot("", attacked.png, this.heading ? `attacked: ${facts.name}` : "attacked"),
+      shot("small", png, magnified >= 1.05 ? `difference × ${+magnified.toFixed(1)}` : "difference", "mid-grey: unchanged")));
+    this.words.replaceChildren(...this.judge(), ` No pixel changed by more than ${two(largest)}. ${answer.words ? tail(answer.words) : ""}`);
   }
 
   // The badge, and a sentence where it needs one. Only what was right can be broken.
@@ -163,9 +168,9 @@ export class Network {
       const luck = target === label ? "The attack makes it right." : "The attack happens to make it right.";
       const then = aimed ? `The attack aims at ${was}, which is its answer already: choose another class.`
         : held ? `The attack leaves it at ${was}.` : attacked.predicted === label ? luck : `The attack makes it ${now}.`;
-      return [badge("skip", `${when}: ${was}, though it is ${one(name(label))}`), make("br"), then];
+      return [badge("skip", `${when}: ${was}, though it is ${one(name(label))}`), " ", then];
     }
-    if (aimed) return [badge("skip", `Aimed at ${was}, its answer already`), make("br"), `${held ? "" : `After the attack it is taken for ${now}. `}Choose another class to attack towards.`];
+    if (aimed) return [badge("skip", `Aimed at ${was}, its answer already`), " ", `${held ? "" : `After the attack it is taken for ${now}. `}Choose another class to attack towards.`];
     return [badge(held ? "pass" : "fail", held ? `It holds: still ${was}` : `It breaks: ${was} → ${now}`)];
   }
 
@@ -176,12 +181,13 @@ export class Network {
       this.pair.replaceChildren(make("p", { class: "missing" }, "This network has no capsules whose choices could be drawn: it shows its scores alone."));
       return;
     }
-    const titles = answer.drawings.length > 1 ? ["Clean", "Attacked"] : [""];
+    const titles = answer.drawings.length > 1 ? ["Clean", "Attacked"] : ["Parse"];
+    const over = answer.drawings.length > 1 && state.side !== "clean" ? 1 : 0;
     const chosen = state.capsule?.[0] === this.place ? state.capsule.slice(1).join(".") : null;
     const sides = answer.drawings.map((drawings, side) => {
       const step = Math.min(state.step ?? drawings.length, drawings.length);
-      const box = make("div", { class: "tree", tabindex: -1, role: "region", "aria-label": `${titles[side] || "Parse"} tree, ${this.facts.name}` });
-      return [box, drawings[step - 1], make("div", { class: "side" }, titles[side] && make("h4", {}, titles[side]), box)];
+      const box = make("div", { class: "tree", tabindex: -1, role: "region", "aria-label": `${titles[side]} tree, ${this.facts.name}` });
+      return [box, drawings[step - 1], make("div", { class: side === over ? "side" : "side under" }, box)];
     });
     const boxes = [...this.pair.querySelectorAll(".tree")];
     const scrolled = boxes.map((box) => box.scrollLeft);

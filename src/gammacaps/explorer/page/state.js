@@ -2,13 +2,18 @@
 
 const START = {
   image: null, // {sample: 3} or {pixels: Uint8Array}
-  eps: 0, attack: "pgd", target: null,
+  eps: 0, attack: "pgd", target: null, side: "attacked", // the tree on top
   tau: 0.1, all: false, step: null, // routing's iteration, null: the last
   capsule: null, // [network, layer, capsule]
   off: [], // the same
 };
 
 export const state = structuredClone(START);
+
+// Where nothing else is said a capsule is active above this: what the audit calls active, if there was one.
+export function startAt(tau) {
+  START.tau = state.tau = tau;
+}
 
 const join = (triple) => triple.join(".");
 const triple = (words) => words.split(".").map(Number);
@@ -51,6 +56,7 @@ export async function address() {
   if (state.eps > 0) parts.set("eps", state.eps);
   if (state.attack !== START.attack) parts.set("attack", state.attack);
   if (state.target !== null) parts.set("target", state.target);
+  if (state.side !== START.side) parts.set("side", state.side);
   if (state.tau !== START.tau) parts.set("tau", state.tau);
   if (state.all) parts.set("all", 1);
   if (state.step !== null) parts.set("step", state.step);
@@ -94,6 +100,7 @@ export async function recall(networks) {
     eps: (words) => within(words, 0, 1) && (Number(words) === 0 || Number(words) >= LEAST_EPS) && ((found.eps = Number(words)), true),
     attack: (words) => attacks.includes(words) && (found.attack = words),
     target: (words) => isWhole(words, first.class_names.length - 1) && ((found.target = Number(words)), true),
+    side: (words) => ["clean", "attacked"].includes(words) && (found.side = words),
     tau: (words) => within(words, 0, 0.99) && ((found.tau = Number(words)), true),
     all: (words) => ["0", "1"].includes(words) && ((found.all = words === "1"), true),
     step: (words) => isWhole(words, iterations, 1) && (found.step = Number(words)),

@@ -1,11 +1,13 @@
 // A tree on the page: the server's drawing, with capsules to point at, to walk through by keyboard and to choose.
 
 const NS = "http://www.w3.org/2000/svg";
+const SMALLEST = 0.55; // of its own size: below this its words can't be read
 
 // Puts a drawing into a box. choose(layer, capsule) is called for a click, a tap nearby, or Enter.
 export function plant(box, drawing, readout, chosen, choose) {
   box.innerHTML = drawing;
   const svg = box.querySelector("svg");
+  svg.style.minHeight = `${SMALLEST * svg.viewBox.baseVal.height}px`;
   const capsules = [...svg.querySelectorAll("[data-capsule]")];
   const places = new Map(capsules.map((each) => [each, middle(each)]));
   for (const each of capsules) {
