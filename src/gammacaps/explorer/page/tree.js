@@ -3,8 +3,9 @@
 const NS = "http://www.w3.org/2000/svg";
 const SMALLEST = 0.55; // of its own size: below this its words can't be read
 
-// Puts a drawing into a box. choose(layer, capsule) is called for a click, a tap nearby, or Enter.
-export function plant(box, drawing, readout, chosen, choose) {
+// Puts a drawing into a box. choose(layer, capsule) is called for a click, a tap nearby, or Enter; hover(name) with the
+// capsule that is pointed at, or null. `chosen` has a ring; what `leads` names, and its ways, are lit at rest.
+export function plant(box, drawing, readout, { chosen, leads, moved }, { choose, hover }) {
   box.innerHTML = drawing;
   const svg = box.querySelector("svg");
   svg.style.minHeight = `${SMALLEST * svg.viewBox.baseVal.height}px`;
@@ -23,11 +24,18 @@ export function plant(box, drawing, readout, chosen, choose) {
   const pick = (each) => choose(...each.dataset.capsule.split(".").map(Number));
 
   const trace = (each) => {
-    box.classList.toggle("tracing", Boolean(each));
+    const name = each?.dataset.capsule ?? leads;
+    box.classList.toggle("tracing", Boolean(name));
     svg.querySelectorAll(".lit").forEach((lit) => lit.classList.remove("lit"));
     readout.textContent = each?.querySelector("title")?.textContent ?? "";
-    if (each) light(svg, each.dataset.capsule);
+    if (name) light(svg, name);
+    hover(each?.dataset.capsule ?? null);
   };
+  for (const name of moved) svg.querySelector(`[data-capsule="${name}"]`)?.classList.add("moved");
+  if (leads) {
+    box.classList.add("tracing");
+    light(svg, leads);
+  }
   svg.addEventListener("pointerover", (event) => trace(event.target.closest("[data-capsule]")));
   svg.addEventListener("pointerleave", () => trace(null));
   svg.addEventListener("focusin", (event) => {
