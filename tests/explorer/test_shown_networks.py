@@ -8,13 +8,13 @@ from serving import make_run
 from gammacaps.data import StoredImages, StoredSet, load_set, store_set
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
-from gammacaps.evaluation.run import EPS
 from gammacaps.explorer import answers
 from gammacaps.explorer import networks as explorer_networks
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_network, load_networks
 from gammacaps.explorer.questions import read_parse
 from gammacaps.models.folder import read_config, write_config
+from gammacaps.runs.run import EPS
 
 
 def test_a_run_s_own_test_images_are_there_to_pick_from(networks):
