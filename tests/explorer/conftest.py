@@ -56,7 +56,7 @@ def opened(browser, monkeypatch):  # noqa: F811  the fixture
         context = browser.new_context(viewport=viewport, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(8000)
+        page.set_default_timeout(60000)
         watch = Watch(page)
         page.goto(address)
         page.wait_for_selector("html[data-ready]")

@@ -21,6 +21,7 @@ def samples(network: Network, label: int | None, first: int, count: int) -> dict
     chosen = places[first : first + count]
     return {
         "missing": network.missing,
+        "note": network.note,
         "source": network.source,
         "total": len(places),
         "samples": [

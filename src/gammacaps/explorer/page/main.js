@@ -195,7 +195,7 @@ async function showSamples() {
     byId("samples").replaceChildren(...samples.map(({ sample, label: k, png }) =>
       make("button", { type: "button", "data-sample": sample, "aria-label": `Test image ${sample}${k === null ? "" : `: ${names[k]}`}`, title: names[k] ?? null, onclick: () => pick(sample) }, make("img", { src: png, alt: "" }))));
     const { labelled } = networks[0].facts;
-    byId("pick-note").textContent = found.missing || (labelled ? "" : `Of ${found.source}, whose classes are not this network's.`);
+    byId("pick-note").textContent = found.missing || found.note || (labelled ? "" : `Of ${found.source}, whose classes are not this network's.`);
     byId("pick-class").hidden = !labelled;
     showControls();
   } catch (error) {
