@@ -10,7 +10,8 @@ export function plant(box, drawing, readout, { chosen, leads, moved }, { choose,
   const svg = box.querySelector("svg");
   svg.style.minHeight = `${SMALLEST * svg.viewBox.baseVal.height}px`;
   const capsules = [...svg.querySelectorAll("[data-capsule]")];
-  const places = new Map(capsules.map((each) => [each, middle(each)]));
+  let known = null; // measured only when needed: a tree is drawn many times while a slider moves
+  const places = () => (known ??= new Map(capsules.map((each) => [each, middle(each)])));
   for (const each of capsules) {
     const title = each.querySelector("title")?.textContent ?? "";
     each.setAttribute("role", "button");
@@ -49,7 +50,7 @@ export function plant(box, drawing, readout, { chosen, leads, moved }, { choose,
     trace(null);
   });
   svg.addEventListener("click", (event) => {
-    const each = event.target.closest("[data-capsule]") ?? nearest(svg, places, event);
+    const each = event.target.closest("[data-capsule]") ?? nearest(svg, places(), event);
     if (each) pick(each);
   });
   svg.addEventListener("keydown", (event) => {
@@ -60,7 +61,7 @@ export function plant(box, drawing, readout, { chosen, leads, moved }, { choose,
       pick(now);
       return;
     }
-    const next = neighbour(capsules, places, now, event.key);
+    const next = neighbour(capsules, places(), now, event.key);
     if (!next) return;
     event.preventDefault();
     now.setAttribute("tabindex", "-1");
