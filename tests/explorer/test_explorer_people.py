@@ -43,6 +43,14 @@ def test_a_phone_shows_the_image_every_score_and_the_tree_s_classes_at_once(open
     assert page.locator(".tree").evaluate("box => box.scrollLeft") == 5  # where it was swiped to, it stays
 
 
+@pytest.mark.parametrize("width", [390, 700, 1000, 1280])
+def test_two_networks_under_attack_are_no_wider_than_the_screen(opened, both, width):
+    page, _ = opened(both + "#sample=3&eps=0.1&turn=10", {"width": width, "height": 844})
+    page.locator(".shots").nth(1).wait_for()
+    settled(page)
+    assert page.evaluate(OVERFLOW) <= 0
+
+
 def test_on_a_phone_the_answer_stays_in_sight(opened, alone):
     page, _ = opened(alone + "#sample=3&capsule=0.1.4", PHONE, has_touch=True)
     page.locator("#capsule .title-line").wait_for()
