@@ -61,7 +61,7 @@ def opened(browser, monkeypatch):  # noqa: F811  the fixture
         page.goto(address)
         page.wait_for_selector("html[data-ready]")
         if tree:
-            page.wait_for_selector(".tree svg")
+            page.wait_for_selector(".side:not(.under) .tree svg")
         return page, watch
 
     yield open_page

@@ -157,3 +157,15 @@ def test_images_of_other_classes_are_shown_without_theirs(opened, runs, tmp_path
         page.wait_for_selector(".strongest img")
         assert re.fullmatch(r"0\.\d\d", page.locator(".strongest button").first.inner_text().strip())
         assert watch.complaints == []
+
+
+def test_a_network_for_digits_starts_with_drawn_ones_where_there_is_no_data(opened, tmp_path, monkeypatch):
+    monkeypatch.setenv("GAMMACAPS_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    run = make_run(tmp_path / "digits", train={"data": "mnist"}, names="0123456789")
+    with serving(load_networks([str(run)], ExploreConfig())) as (port, _):
+        page, watch = opened(f"http://127.0.0.1:{port}/")
+        assert page.locator("#samples button").count() == 30
+        assert page.locator("#pick-note").inner_text().startswith("Digits drawn for this page.")
+        assert pad_pixels(page).max() == 255
+        assert watch.complaints == []

@@ -40,7 +40,8 @@ def test_where_its_data_are_not_here_the_sample_serves_a_network_of_the_same_cla
     assert other.class_names == tuple("abcdefghij")
     assert "moved.npz are not on this machine" in other.missing
     digits = make_run(tmp_path / "digits", train={"data": "mnist"}, names=list("0123456789"))
-    assert load_network(digits, ExploreConfig()).missing == (
+    assert load_network(digits, ExploreConfig()).note == (
+        "Digits drawn for this page. "
         "The images of mnist are not on this machine: gammacaps data mnist fetches them, then start the explorer again."
     )
     silent = load_network(make_run(tmp_path / "silent", train={}, names=list("abcdefghij")), ExploreConfig())
@@ -168,3 +169,18 @@ def test_a_folder_that_is_no_run_is_told(tmp_path):
 def test_options_that_can_t_be_are_told(options, words):
     with pytest.raises(InputError, match=words):
         ExploreConfig(**options)
+
+
+@pytest.mark.slow
+def test_without_mnist_its_network_is_shown_drawn_digits_and_knows_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("GAMMACAPS_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (network,) = load_networks(["mnist"], ExploreConfig())
+    assert len(network.images) == 30
+    assert (network.missing, network.source, network.labelled) == ("", "drawn digits", True)
+    assert network.note.startswith("Digits drawn for this page. The images of mnist are not on this machine: ")
+    with torch.no_grad():
+        found = network.model(network.images[:10]).argmax(1)
+    assert (found == network.labels[:10]).sum() >= 9  # as a person would
+    assert answers.samples(network, None, 0, 5)["note"] == network.note

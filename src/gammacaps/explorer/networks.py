@@ -23,6 +23,7 @@ from gammacaps.evaluation.evaluate import balanced_places
 from gammacaps.explain.batches import BATCH
 from gammacaps.explain.without_each import accuracies_without_each, can_switch_off
 from gammacaps.explorer.config import ExploreConfig
+from gammacaps.explorer.drawn_digits import CLASSES, SIDE, drawn_digits
 from gammacaps.models import CapsuleModel, Model, check_fit, has_capsules, shows_capsules
 from gammacaps.models.shipped import run_folder
 from gammacaps.runs.config import RunConfig
@@ -53,6 +54,7 @@ class Network:
     counts: tuple[int, ...]  # capsules in each layer
     eps: float  # the radius that it was trained at, or a usual one
     accuracies: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # by layer, of `without`
+    note: str = ""  # what is to be known of the images
     working: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -60,6 +62,11 @@ class Network:
         if not has_capsules(self.model) or not self.trees:
             raise InputError(f"{self.name} has no capsules that can be shown: ask for its scores or an attack.")
         return self.model
+
+    @property
+    def tau(self) -> float:
+        """Above which length the page calls a capsule active at first: what its audit does, or the usual."""
+        return float(self.audit["tau"]) if self.audit else TAU
 
     @functools.cached_property
     def names(self) -> dict[tuple[int, int], str]:
@@ -121,7 +128,7 @@ def load_networks(names: Sequence[str], config: ExploreConfig) -> list[Network]:
             f"{', '.join(second.class_names[:3])}, ...): show them one at a time."
         )
     # They may come from two data sets of these classes, but a number must mean the same image to both.
-    same = {name: getattr(first, name) for name in ("images", "labels", "labelled", "source", "missing")}
+    same = {name: getattr(first, name) for name in ("images", "labels", "labelled", "source", "missing", "note")}
     return [first, dataclasses.replace(second, **same)]
 
 
@@ -146,7 +153,8 @@ def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> 
         labels=labels.to(device, torch.int64),
         labelled=data is not None and tuple(data.class_names) == names,
         source=data.name if data else "",
-        missing=missing,
+        missing="" if data else missing,
+        note=f"Digits drawn for this page. {missing}" if data and missing else "",
         audit=of.audit(),
         trees=shows_capsules(model),
         counts=model.counts() if shows_capsules(model) else (),
@@ -157,7 +165,8 @@ def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> 
 def images_for(run: Run, model: Model, config: ExploreConfig) -> tuple[DataSet | StoredSet | None, str]:
     """Test images for a network, never downloaded unless named, and why there are none.
 
-    Where its own data set is not on this machine, the embedded sample serves for networks of the same classes.
+    Where its own data set is not on this machine, the embedded sample serves for networks of the same classes, and
+    digits drawn for the page for those of MNIST: then it is told too why these are there.
     """
     data_dir, size = run.data_dir(config.data_dir), run.size
     if config.data is not None:
@@ -177,6 +186,8 @@ def images_for(run: Run, model: Model, config: ExploreConfig) -> tuple[DataSet |
         sample = fitting(model, MINI)
         if run.config.data.class_names == tuple(sample.class_names):
             return sample, ""
+    if run.config.data.class_names == CLASSES and model.image_shape == (1, SIDE, SIDE):
+        return drawn_digits(), missing
     return None, missing
 
 

@@ -12,15 +12,17 @@ from torch import Tensor
 
 from gammacaps.attacks.attack import Live, victim_of
 from gammacaps.attacks.table import all_attacks, attack_named
-from gammacaps.errors import InputError, check_choice
+from gammacaps.errors import InputError
+from gammacaps.explorer.changes import Change, changed, read_change
 from gammacaps.explorer.networks import TAU, Network
+from gammacaps.explorer.plain_values import choice, known, number, shortened, truth, whole
 from gammacaps.models import has_capsules
 
 MOST_OFF = 64  # capsules switched off at once
 LEAST_EPS = 1e-6  # of an attack: less is lost in the rounding of a pixel
-MOST_WORDS = 40  # characters of a value that an error repeats
 # Generated inputs: how many starts and steps unless told, and at most.
 STARTS, STEPS, MOST_STARTS, MOST_STEPS = 6, 120, 60, 1000
+PARSE = ("network", "image", "tau", "all", "off", "change")  # the fields of every question about an image
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class ParseQuestion:
     all: bool = False  # also draw capsules that are neither active nor chosen
     off: tuple[tuple[int, int], ...] = ()  # layer and capsule
     last: bool = False  # draw routing's last iteration alone, which is quicker
+    change: Change = ()  # what is done to the image before
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,12 @@ class AttackQuestion(ParseQuestion):
     attack: str = "pgd"  # by its name in the table of attacks
     eps: float = 0.1
     target: int | None = None  # the class to be taken for; without it any but the present one
+    coarse: bool = False  # a few steps, and routing's last iteration alone: while a slider is dragged
+
+
+@dataclass(frozen=True)
+class BreakQuestion(AttackQuestion):
+    """The smallest eps at which an attack changes the answer."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +65,25 @@ class ActivateQuestion:
 
 
 def read_parse(body: Any, networks: Sequence[Network]) -> ParseQuestion:
-    fields = known(body, ("network", "image", "tau", "all", "off", "last"))
+    fields = known(body, (*PARSE, "last"))
     return ParseQuestion(**_parse_fields(fields, networks), last=truth("last", fields.get("last", False)))
 
 
 def read_attack(body: Any, networks: Sequence[Network]) -> AttackQuestion:
-    fields = known(body, ("network", "image", "tau", "all", "off", "attack", "eps", "target"))
+    fields = known(body, (*PARSE, "attack", "eps", "target", "coarse"))
+    common = _attack_fields(fields, networks)
+    eps = number("eps", fields.get("eps", networks[common["network"]].eps), 0, 1)
+    if 0 < eps < LEAST_EPS:
+        raise InputError(f"eps must be 0 or a number from {LEAST_EPS:g} to 1, not {shortened(eps)}.")
+    return AttackQuestion(**common, eps=eps, coarse=truth("coarse", fields.get("coarse", False)))
+
+
+def read_breaking(body: Any, networks: Sequence[Network]) -> BreakQuestion:
+    fields = known(body, (*PARSE, "attack", "target"))
+    return BreakQuestion(**_attack_fields(fields, networks))
+
+
+def _attack_fields(fields: dict[str, Any], networks: Sequence[Network]) -> dict[str, Any]:
     common = _parse_fields(fields, networks)
     network = networks[common["network"]]
     name = fields.get("attack", "pgd")
@@ -73,10 +95,7 @@ def read_attack(body: Any, networks: Sequence[Network]) -> AttackQuestion:
         target = whole("target", target, 0, network.model.classes - 1)
         if not live_attacks()[name].aims:
             raise InputError(f"{name.capitalize()} aims at no class: leave target out.")
-    eps = number("eps", fields.get("eps", network.eps), 0, 1)
-    if 0 < eps < LEAST_EPS:
-        raise InputError(f"eps must be 0 or a number from {LEAST_EPS:g} to 1, not {shortened(eps)}.")
-    return AttackQuestion(**common, attack=name, eps=eps, target=target)
+    return {**common, "attack": name, "target": target}
 
 
 def live_attacks() -> dict[str, Live]:
@@ -109,6 +128,11 @@ def read_capsule(fields: dict[str, Any], networks: Sequence[Network]) -> tuple[i
     return place, layer, whole("capsule", fields.get("capsule"), 0, network.counts[layer] - 1)
 
 
+def asked_image(asked: ParseQuestion, network: Network) -> Float[Tensor, "C H W"]:
+    """The image that a question is about, changed as it says."""
+    return changed(image_of(asked.image, network), asked.change)
+
+
 def image_of(asked: Any, network: Network) -> Float[Tensor, "C H W"]:
     """The image that is meant, by its number among the samples or by its pixels."""
     if not isinstance(asked, dict) or len(asked) != 1 or not {"sample", "pixels"} & set(asked):
@@ -131,50 +155,6 @@ def image_of(asked: Any, network: Network) -> Float[Tensor, "C H W"]:
     return levels.view(channels, height, width).to(network.images.device)
 
 
-def known(body: Any, names: Sequence[str]) -> dict[str, Any]:
-    if not isinstance(body, dict):
-        raise InputError("A question is a JSON object, such as {...}.")
-    for name in body:
-        choice("field", name, names)
-    return body
-
-
-def choice(what: str, value: Any, names: Sequence[str]) -> None:
-    """As `check_choice`, with an error that is short and can be sent: JSON may hold one half of a surrogate pair."""
-    if value not in names:
-        words = value.encode(errors="backslashreplace").decode() if isinstance(value, str) else shortened(value)
-        check_choice(what, cut(words), names)
-
-
-def whole(name: str, value: Any, low: int, high: int) -> int:
-    if type(value) is not int or not low <= value <= high:
-        raise InputError(f"{name} must be a whole number from {low} to {high}, not {shortened(value)}.")
-    return value
-
-
-def number(name: str, value: Any, low: float, high: float) -> float:
-    if type(value) not in (int, float) or not low <= value <= high:  # nor is NaN
-        raise InputError(f"{name} must be a number from {low:g} to {high:g}, not {shortened(value)}.")
-    return float(value)
-
-
-def truth(name: str, value: Any) -> bool:
-    if type(value) is not bool:
-        raise InputError(f"{name} must be true or false, not {shortened(value)}.")
-    return value
-
-
-def shortened(value: Any) -> str:
-    """A value in the words of an error; lists and objects, which may be deep, by their kind alone."""
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "an object"
-    return cut(repr(value))
-
-
-def cut(words: str) -> str:
-    return words if len(words) <= MOST_WORDS else words[: MOST_WORDS - 1] + "…"
-
-
 def _parse_fields(fields: dict[str, Any], networks: Sequence[Network]) -> dict[str, Any]:
     place = whole("network", fields.get("network", 0), 0, len(networks) - 1)
     network = networks[place]
@@ -193,4 +173,12 @@ def _parse_fields(fields: dict[str, Any], networks: Sequence[Network]) -> dict[s
         if layer == len(network.counts) - 1:
             raise InputError("Class capsules can't be switched off: there is no layer above them.")
     pairs = tuple(sorted({(layer, capsule) for layer, capsule in off}))
-    return {"network": place, "image": fields["image"], "tau": tau, "all": show_all, "off": pairs}
+    change = read_change(fields.get("change", {}))
+    return {
+        "network": place,
+        "image": fields["image"],
+        "tau": tau,
+        "all": show_all,
+        "off": pairs,
+        "change": change,
+    }

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from gammacaps.errors import InputError
-from gammacaps.explorer import answers, questions
+from gammacaps.explorer import answers, plain_values, questions
 from gammacaps.explorer.jobs.job import Call, Calls, Job
 from gammacaps.explorer.jobs.lanes import Busy, Lanes
 from gammacaps.explorer.jobs.queue import Helps
@@ -58,12 +58,12 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
 
     async def get_samples(request: Request) -> Response:
         asked = whole_numbers(request, ("network", "class", "first", "count"))
-        network = networks[questions.whole("network", asked.get("network", 0), 0, len(networks) - 1)]
+        network = networks[plain_values.whole("network", asked.get("network", 0), 0, len(networks) - 1)]
         label = asked.get("class")
         if label is not None:
-            questions.whole("class", label, 0, len(network.class_names) - 1)
-        first = questions.whole("first", asked.get("first", 0), 0, 10**6)
-        count = questions.whole("count", asked.get("count", 40), 1, MOST_SAMPLES)
+            plain_values.whole("class", label, 0, len(network.class_names) - 1)
+        first = plain_values.whole("first", asked.get("first", 0), 0, 10**6)
+        count = plain_values.whole("count", asked.get("count", 40), 1, MOST_SAMPLES)
         return JSONResponse(answers.samples(network, label, first, count))
 
     async def get_capsule(request: Request) -> Response:
@@ -82,9 +82,24 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
 
     async def post_attack(request: Request) -> Response:
         asked = questions.read_attack(await body_of(request, limit), networks)
+        if asked.coarse:  # a slider is being dragged: it waits behind no generated input
+            key = key_of(asked)
+            return streamed(lanes.find(key) or lanes.share("quick", key, None, asked, calls))
         network = networks[asked.network]
         made = ask(asked, lambda tick: dumped(answers.attack(asked, network, tick)))
         return streamed(made)
+
+    async def post_breaking(request: Request) -> Response:
+        asked = questions.read_breaking(await body_of(request, limit), networks)
+        network = networks[asked.network]
+        return streamed(ask(asked, lambda tick: dumped(answers.breaking(asked, network, tick))))
+
+    async def get_patches(request: Request) -> Response:
+        asked = whole_numbers(request, ("network",))
+        place = plain_values.whole("network", asked.get("network", 0), 0, len(networks) - 1)
+        question = PatchesQuestion(place)
+        made = ask(question, lambda tick: dumped(answers.patches(networks[place], tick)))
+        return await whole_answer(request, made)
 
     async def post_activate(request: Request) -> Response:
         asked = questions.read_activate(await body_of(request, limit), networks)
@@ -104,8 +119,10 @@ def create_app(networks: Sequence[Network], *, host: str = "127.0.0.1", helper: 
         Route("/api/model", get_model),
         Route("/api/samples", get_samples),
         Route("/api/capsule", get_capsule),
+        Route("/api/patches", get_patches),
         Route("/api/parse", post_parse, methods=["POST"]),
         Route("/api/attack", post_attack, methods=["POST"]),
+        Route("/api/breaking", post_breaking, methods=["POST"]),
         Route("/api/activate", post_activate, methods=["POST"]),
     ]
     handlers: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {
@@ -131,11 +148,21 @@ class CapsuleQuestion:
     capsule: int
 
 
+@dataclasses.dataclass(frozen=True)
+class PatchesQuestion:
+    network: int
+
+
 def parse_calls(networks: Sequence[Network]) -> Calls:
-    """How questions for parses that share a pass are answered: the pass, and for each what makes its answer of it."""
+    """How questions for parses that share a pass are answered: the pass, and for each what makes its answer of it.
+
+    A coarse attack comes here too, alone.
+    """
 
     def calls(asked: Sequence[questions.ParseQuestion]) -> list[Call]:
-        network = networks[asked[0].network]
+        first, network = asked[0], networks[asked[0].network]
+        if isinstance(first, questions.AttackQuestion):
+            return [lambda tick: dumped(answers.attack(first, network, tick))]
 
         def call(one: questions.ParseQuestion, passed: answers.Passed) -> Call:
             return lambda tick: dumped(answers.parse(one, network, passed))
@@ -162,7 +189,7 @@ def page_files() -> dict[str, bytes]:
 def whole_numbers(request: Request, names: Sequence[str]) -> dict[str, Any]:
     """The query's values as whole numbers; what is none stays as it is, for the reader to refuse."""
     numbers: dict[str, Any] = {}
-    for name, value in questions.known(dict(request.query_params), names).items():
+    for name, value in plain_values.known(dict(request.query_params), names).items():
         numbers[name] = int(value) if value.isascii() and value.isdigit() and len(value) < 10 else value
     return numbers
 

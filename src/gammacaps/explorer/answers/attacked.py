@@ -1,5 +1,6 @@
 """An image under attack, beside the clean one: both trees, and what changed."""
 
+import dataclasses
 from typing import Any
 
 import torch
@@ -13,18 +14,21 @@ from gammacaps.explain.parsing import routing_trees
 from gammacaps.explain.tree import Tree
 from gammacaps.explorer import questions
 from gammacaps.explorer.answers.images import SEED, counted, data_url, judged, label_of, scores_of, shown, with_off
+from gammacaps.explorer.answers.why import why
 from gammacaps.explorer.drawing import draw_trees
 from gammacaps.explorer.jobs.job import Tick
 from gammacaps.explorer.networks import Network
 from gammacaps.models import Model
 
+COARSE = 6  # steps of an attack that follows a slider
+
 
 def attack(asked: questions.AttackQuestion, network: Network, tick: Tick) -> dict[str, Any]:
     """Both trees, the changed image and what changed. The class that the network gives the clean image is attacked."""
-    image = questions.image_of(asked.image, network)
+    image = questions.asked_image(asked, network)
     model = with_off(asked, network)
     clean = judged(scores_of(model, image.unsqueeze(0))[0])
-    attacked = attacked_image(asked, model, image, clean["predicted"], tick)
+    attacked = attacked_image(asked, asked.eps, model, image, clean["predicted"], tick)
     answer: dict[str, Any] = {
         "eps": asked.eps,
         "attack": asked.attack,
@@ -44,11 +48,14 @@ def attack(asked: questions.AttackQuestion, network: Network, tick: Tick) -> dic
     if network.trees:
         how: dict[str, Any] = {"tau": asked.tau, "class_names": network.class_names}
         trees = [routing_trees(model, x, **how) for x in (image, attacked)]
+        if asked.coarse:
+            trees = [each[-1:] for each in trees]
         change = difference(trees[0][-1], trees[1][-1])
         answer["drawings"] = draw_trees(trees, show_all=asked.all, names=network.names)
         answer["clean"]["tree"], answer["attacked"]["tree"] = (each[-1].to_json() for each in trees)
         answer["changed"] = change.to_json()
         answer["words"] = what_changed(trees[0][-1], change)
+        answer["clean"]["why"], answer["attacked"]["why"] = (why(each[-1], network) for each in trees)
     return answer
 
 
@@ -65,12 +72,15 @@ def what_changed(clean: Tree, change: Difference) -> str:
 
 
 def attacked_image(
-    asked: questions.AttackQuestion, model: Model, image: Float[Tensor, "C H W"], label: int, tick: Tick
+    asked: questions.AttackQuestion, eps: float, model: Model, image: Float[Tensor, "C H W"], label: int, tick: Tick
 ) -> Float[Tensor, "C H W"]:
+    """The image after the attack that is asked for, at this radius."""
     images, labels = image.unsqueeze(0), torch.tensor([label], device=image.device)
     targets = None if asked.target is None else torch.tensor([asked.target], device=image.device)
-    if asked.eps == 0:
+    if eps == 0:
         return image
-    spec = live_spec(asked.attack, asked.eps)
+    spec = live_spec(asked.attack, eps)
+    if asked.coarse and spec.step is not None and (spec.steps or 0) > COARSE:
+        spec = dataclasses.replace(spec, steps=COARSE, step=2 * eps / COARSE)
     watched = counted(model, tick, questions.live_attacks()[asked.attack].passes)
     return attacked_images(spec, watched, images, labels, None, SEED, targets=targets, to_the_end=True)[0]

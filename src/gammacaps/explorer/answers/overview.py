@@ -21,6 +21,7 @@ def samples(network: Network, label: int | None, first: int, count: int) -> dict
     chosen = places[first : first + count]
     return {
         "missing": network.missing,
+        "note": network.note,
         "source": network.source,
         "total": len(places),
         "samples": [
@@ -51,6 +52,7 @@ def described(network: Network) -> dict[str, Any]:
         "trained_on": training.data if training else None,
         "under_attack": training.robust if training else None,
         "eps": network.eps,
+        "tau": network.tau,
         "images": len(network.images),
         "labelled": network.labelled,
         "missing": network.missing,

@@ -1,16 +1,17 @@
-// The attack's controls: it is computed when the slider is let go.
+// The attack's controls: a coarse attack follows the slider, the exact one comes when it rests.
 
-import { byId, make, two } from "./make.js";
+import { whileDragged } from "./change.js";
+import { byId, make, radius } from "./make.js";
 import { state } from "./state.js";
 
-export function attackControls(facts, changed, stop) {
+export function attackControls(facts, { changed, moving, rested, stop, find }) {
   const [eps, value, kind, target] = ["eps", "eps-value", "attack-kind", "target"].map(byId);
   target.append(...facts.class_names.map((name, place) => make("option", { value: place }, name)));
   kind.append(...facts.attacks.map((each) => make("option", { value: each.name }, each.words)));
   const aims = () => facts.attacks.find((each) => each.name === kind.value)?.aims;
   const tell = () => {
-    value.textContent = Number(eps.value) ? two(Number(eps.value)) : "none";
-    eps.setAttribute("aria-valuetext", Number(eps.value) ? `eps ${two(Number(eps.value))}` : "no attack");
+    value.textContent = Number(eps.value) ? radius(Number(eps.value)) : "none";
+    eps.setAttribute("aria-valuetext", Number(eps.value) ? `eps ${radius(Number(eps.value))}` : "no attack");
   };
   const read = () => {
     state.eps = Number(eps.value);
@@ -18,14 +19,28 @@ export function attackControls(facts, changed, stop) {
     state.target = target.value === "" ? null : Number(target.value);
     target.disabled = !aims();
   };
-  eps.addEventListener("input", tell);
-  for (const each of [eps, kind, target]) {
-    each.addEventListener("change", () => {
-      const idle = state.eps === 0 && Number(eps.value) === 0;
+  const done = () => {
+    const idle = state.eps === 0 && Number(eps.value) === 0;
+    read();
+    changed(idle);
+  };
+  whileDragged(eps, {
+    moving: () => {
+      tell();
       read();
-      changed(idle);
-    });
-  }
+      moving();
+    },
+    rested,
+    done: () => {
+      read();
+      changed(false);
+    },
+  });
+  for (const each of [kind, target]) each.addEventListener("change", done);
+  byId("break").addEventListener("click", () => {
+    read();
+    find();
+  });
   byId("stop").addEventListener("click", stop);
   return function show() {
     if (state.target !== null && state.target >= facts.class_names.length) state.target = null;

@@ -100,10 +100,12 @@ async function standalone() {
     words.append(...button.childNodes);
     button.replaceWith(words);
   }
-  copy.querySelectorAll("script, link, noscript, button, select, input, .menu, .hint, .progress, #pick, .skip, .tau, .check, .alert, .notice, #steps, .readout").forEach((each) => each.remove());
+  copy.querySelectorAll("script, link, noscript, button, select, input, .menu, .hint, .progress, #pick, .skip, .tau, .check, .alert, .notice, #steps, #sides, #change, .waiting, .patch, .readout").forEach((each) => each.remove());
   copy.querySelectorAll(".pad + .tools").forEach((each) => each.remove());
   if (state.eps > 0) copy.querySelector("#attack").replaceChildren(...attackInWords());
-  else copy.querySelector(".middle").remove();
+  else copy.querySelector(".controls").remove();
+  copy.querySelectorAll(".side.under").forEach((each) => each.classList.remove("under"));
+  copy.querySelectorAll(".side").forEach((each) => (each.style.gridArea = "auto"));
   if (!state.capsule) copy.querySelector("#capsule").remove();
   copy.querySelectorAll("[data-capsule]").forEach((each) => ["role", "tabindex", "aria-pressed"].forEach((name) => each.removeAttribute(name)));
   copy.querySelector("footer p").textContent = "A view of the gammacaps explorer, kept as one file.";

@@ -3,18 +3,19 @@
 import { get } from "./ask.js";
 import { attackControls, progressBar } from "./attack.js";
 import { CapsulePanel } from "./capsule.js";
+import { changeControls } from "./change.js";
 import { Pad, pixelsOf } from "./draw.js";
 import { exportView } from "./export.js";
-import { byId, make } from "./make.js";
+import { byId, make, radius } from "./make.js";
 import { Network } from "./network.js";
-import { fromBase64, isBlank, recall, remember as write, sameCapsule, state } from "./state.js";
+import { CHANGES, fromBase64, isBlank, isChanged, recall, remember as write, sameCapsule, startAt, state } from "./state.js";
 import { theme } from "./theme.js";
 
 const ROUTING = { sda: "scaled-distance-agreement routing", rba: "routing by agreement", em: "EM routing" };
 const DIGITS = /^[1-9]$/;
 
 theme(byId("theme"));
-let networks = [], panel, pad, showAttack, samples = [];
+let networks = [], panel, pad, showAttack, showChange, samples = [];
 
 function complain(words, again = null) {
   const box = byId("alert");
@@ -34,6 +35,7 @@ function notify(words) {
 
 function remember(step) {
   notify("");
+  byId("broken").textContent = "";
   complain("");
   return write(step);
 }
@@ -42,6 +44,7 @@ const failed = (error) => complain(error.message, () => refresh());
 
 // Asks every network anew.
 function refresh() {
+  stale = false;
   showControls();
   for (const network of networks) network.update();
   panel.update();
@@ -54,7 +57,10 @@ function redraw() {
 
 function showControls() {
   showAttack();
-  byId("networks").classList.toggle("attacked", state.eps > 0);
+  showChange();
+  byId("why").setAttribute("aria-pressed", String(state.why));
+  byId("sides").hidden = state.eps === 0;
+  for (const button of byId("sides").children) button.setAttribute("aria-pressed", String(button.dataset.side === state.side));
   byId("tau").value = state.tau;
   byId("tau-value").textContent = String(state.tau);
   byId("all").checked = state.all;
@@ -129,7 +135,7 @@ function use(pixels) {
 // The exact pixels of a picked image come with the answer.
 function answered(network) {
   if (!byId("alert").querySelector("button").hidden) complain(""); // that a question failed, and not what else went wrong
-  if (network.place === 0 && state.image?.sample !== undefined) pad.show(fromBase64(network.answer.sides[0].pixels));
+  if (network.place === 0 && (state.image?.sample !== undefined || isChanged())) pad.show(fromBase64(network.answer.sides[0].pixels));
 }
 
 async function open(file) {
@@ -143,24 +149,41 @@ async function open(file) {
 
 let asking = false, stale = false;
 
-// While a stroke is being drawn: the next question follows the last answer.
-async function follow() {
+// While a stroke is being drawn or a slider dragged: the next question follows the last answer.
+async function follow(what) {
   stale = asking;
   if (asking) return;
   asking = true;
   showControls();
-  await Promise.all(networks.map((network) => network.update(true)));
+  await Promise.all(networks.map((network) => network.update(what)));
   asking = false;
-  if (stale) follow();
+  if (stale) follow(what);
 }
 
+// The pad shows the image as it was changed: who draws on that has a new one.
 function drawn(ended) {
   state.image = { pixels: pad.pixels.slice() };
+  state.change = Object.fromEntries(CHANGES.map((name) => [name, 0]));
   stale = false;
   if (ended) {
     remember();
     refresh();
-  } else follow();
+  } else follow("drawing");
+}
+
+// Puts the attack at the weakest that the first network does not withstand.
+async function breakIt() {
+  if (!state.image) return;
+  try {
+    const found = await networks[0].weakest();
+    if (found.eps !== null) state.eps = found.eps;
+    remember();
+    refresh();
+    byId("broken").textContent = found.eps === null ? `It holds up to ${radius(found.most)}.`
+      : `${radius(found.eps)} breaks it, ${radius(found.eps - found.step)} does not.`;
+  } catch (error) {
+    if (error.name !== "AbortError") failed(error);
+  }
 }
 
 async function showSamples() {
@@ -172,7 +195,7 @@ async function showSamples() {
     byId("samples").replaceChildren(...samples.map(({ sample, label: k, png }) =>
       make("button", { type: "button", "data-sample": sample, "aria-label": `Test image ${sample}${k === null ? "" : `: ${names[k]}`}`, title: names[k] ?? null, onclick: () => pick(sample) }, make("img", { src: png, alt: "" }))));
     const { labelled } = networks[0].facts;
-    byId("pick-note").textContent = found.missing || (labelled ? "" : `Of ${found.source}, whose classes are not this network's.`);
+    byId("pick-note").textContent = found.missing || found.note || (labelled ? "" : `Of ${found.source}, whose classes are not this network's.`);
     byId("pick-class").hidden = !labelled;
     showControls();
   } catch (error) {
@@ -196,7 +219,7 @@ function stepControls(iterations) {
   };
   const watch = make("button", { type: "button", title: "Watch the capsules choose", onclick: () => play(1) }, "▶ Watch");
   const buttons = Array.from({ length: iterations }, (_, k) => make("button", { type: "button", "data-step": k + 1, "aria-label": `Iteration ${k + 1}`, onclick: () => set(k + 1) }, String(k + 1)));
-  box.append(make("span", {}, "Routing's iteration"), ...buttons, watch);
+  box.append(make("span", {}, "Iteration"), ...buttons, watch);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select")) return;
     if (DIGITS.test(event.key) && Number(event.key) <= iterations) set(Number(event.key));
@@ -255,6 +278,18 @@ function connect() {
     remember(false);
     refresh();
   });
+  for (const button of byId("sides").children) {
+    button.addEventListener("click", () => {
+      state.side = button.dataset.side;
+      remember(false);
+      redraw();
+    });
+  }
+  byId("why").addEventListener("click", () => {
+    state.why = !state.why;
+    remember(false);
+    redraw();
+  });
   byId("pick-class").addEventListener("change", showSamples);
   byId("samples").addEventListener("keydown", walkSamples);
   for (const button of document.querySelectorAll("[data-export]")) {
@@ -298,8 +333,9 @@ async function start() {
   document.title = `${facts.map(({ name }) => name).join(" and ")} · gammacaps explorer`;
   byId("about").replaceChildren(...facts.flatMap((each, place) => [place ? make("br") : "", told(each)]));
   byId("audited").replaceChildren(...facts.filter(({ audit }) => audit).map(({ name, audit }) => make("p", { class: "note" }, `The audit of ${name}: ${audit}`)));
-  byId("size").textContent = `${width} × ${height} pixels${channels === 3 ? " in colour" : ""}: what the network gets.`;
-  byId("pick-class").append(make("option", { value: "" }, "every class"), ...first.class_names.map((name, place) => make("option", { value: place }, name)));
+  byId("size").textContent = `${width} × ${height} pixels${channels === 3 ? ", colour" : ""}`;
+  byId("pick-class").append(make("option", { value: "" }, "all"), ...first.class_names.map((name, place) => make("option", { value: place }, name)));
+  startAt(first.tau);
   const progress = progressBar();
   networks = facts.map((each, place) => new Network(place, each, facts.length > 1, { progress, failed, answered, choose }));
   panel = new CapsulePanel(networks, {
@@ -313,16 +349,32 @@ async function start() {
     },
   });
   pad = new Pad(byId("pad"), first.image_shape, drawn);
-  showAttack = attackControls(first, (idle) => {
-    remember();
-    if (idle) showControls();
-    else refresh();
-  }, () => networks.forEach((network) => network.stop()));
+  const dragged = { moving: () => follow("dragging"), rested: refresh };
+  showAttack = attackControls(first, {
+    ...dragged,
+    changed: (idle) => {
+      remember();
+      if (idle) showControls();
+      else refresh();
+    },
+    stop: () => networks.forEach((network) => network.stop()),
+    find: breakIt,
+  });
+  showChange = changeControls({
+    ...dragged,
+    done: () => {
+      if (!isChanged() && state.image?.pixels) pad.show(state.image.pixels);
+      remember();
+      refresh();
+    },
+  });
   byId("answers").replaceChildren(...networks.map((network) => network.scores));
+  byId("attacked").replaceChildren(...networks.map((network) => network.shots));
   byId("networks").replaceChildren(...networks.map((network) => network.element));
   for (const id of ["answers", "networks"]) byId(id).classList.toggle("two", networks.length > 1);
   stepControls(Math.max(...facts.map((each) => (each.trees ? each.iterations : 1))));
   connect();
+  for (const network of networks) if (network.facts.trees) network.patches.load().catch(failed);
   await showSamples();
   await load();
   document.documentElement.dataset.ready = "true";

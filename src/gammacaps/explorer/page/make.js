@@ -11,6 +11,8 @@ export function make(tag, attributes = {}, ...inside) {
 }
 
 export const byId = (id) => document.getElementById(id);
+// An eps: two digits, or as many as it has.
+export const radius = (eps) => (Math.abs(100 * eps - Math.round(100 * eps)) < 1e-9 ? eps.toFixed(2) : String(+eps.toFixed(6)));
 export const two = (value) => value.toFixed(2);
 
 const SIGNS = { pass: "M3.5 8.5l3 3l6 -7", warn: "M8 3.2v6M8 12v.6", fail: "M4 4l8 8M12 4l-8 8", skip: "M4 8h8" };

@@ -1,8 +1,9 @@
 // One network: asks for the tree of the image, attacked or not, and shows its scores and trees.
 
 import { Latest, follow, post } from "./ask.js";
-import { badge, bars, make, two } from "./make.js";
-import { isBlank, sameCapsule, state, toBase64 } from "./state.js";
+import { badge, bars, make, radius, two } from "./make.js";
+import { Patches } from "./patches.js";
+import { isBlank, isChanged, sameCapsule, state, toBase64 } from "./state.js";
 import { plant } from "./tree.js";
 
 const LOW = 0.5; // halfway between what training wants of an absent class and of a present one
@@ -12,14 +13,17 @@ export class Network {
     [this.place, this.facts, this.hooks] = [place, facts, hooks];
     this.latest = new Latest();
     this.answer = null; // of the parse or of the attack, the same shape for both
-    this.line = make("p", { class: "answer", role: "status" });
+    this.line = make("p", { class: "answer", role: "status", style: `--place: ${place}` });
     this.table = make("div");
     this.scores = make("div", {}, this.line, this.table);
     this.heading = many ? make("h3", {}, facts.name) : null;
-    this.verdict = make("div", { class: "verdict-line", hidden: true });
+    this.words = make("p", { class: "words", hidden: true });
+    this.because = make("p", { class: "why" });
+    this.patches = new Patches(place);
+    this.shots = make("div");
     this.pair = make("div", { class: "sides" });
     this.readout = make("p", { class: "readout" });
-    this.element = make("div", { class: "network" }, this.heading, this.verdict, this.pair, this.readout);
+    this.element = make("div", { class: "network" }, this.heading, this.because, this.pair, this.readout);
   }
 
   get off() {
@@ -28,15 +32,15 @@ export class Network {
 
   question() {
     const image = state.image.pixels ? { pixels: toBase64(state.image.pixels) } : state.image;
-    return { network: this.place, image, tau: state.tau, all: state.all, off: this.off };
+    return { network: this.place, image, tau: state.tau, all: state.all, off: this.off, ...(isChanged() ? { change: state.change } : {}) };
   }
 
-  // Asks anew; `live` is while a stroke is being drawn, when no attack is made.
-  async update(live = false) {
+  // Asks anew. `live` is while a stroke is being drawn, when no attack is made, or a slider dragged, when a coarse one is.
+  async update(live = null) {
     const signal = this.latest.next();
     this.hooks.progress(this.place, null); // of what has become stale
     if (!state.image) return this.empty();
-    const attacking = state.eps > 0 && !live;
+    const attacking = state.eps > 0 && live !== "drawing";
     this.element.classList.add("busy");
     try {
       // A new image is parsed first, since an attack may take its time.
@@ -49,12 +53,11 @@ export class Network {
         this.hooks.answered(this);
       }
       if (attacking) {
-        const attack = this.attack();
-        const body = { ...this.question(), attack: attack.name, eps: state.eps };
-        if (state.target !== null && attack.aims) body.target = state.target;
-        this.hooks.progress(this.place, 0, 0);
-        const found = await follow("/api/attack", body, signal, (done, of) => this.hooks.progress(this.place, done, of));
-        this.answer = { ...found, sides: [found.clean, found.attacked] };
+        const body = { ...this.question(), ...this.aimed(), eps: state.eps, ...(live ? { coarse: true } : {}) };
+        const progress = live ? () => {} : (done, of) => this.hooks.progress(this.place, done, of);
+        progress(0, 0);
+        const found = await follow("/api/attack", body, signal, progress);
+        this.answer = { ...found, sides: [found.clean, found.attacked], coarse: Boolean(live) };
         this.show();
         this.hooks.answered(this);
       }
@@ -65,6 +68,17 @@ export class Network {
       this.hooks.failed(error);
     } finally {
       if (attacking && !signal.aborted) this.hooks.progress(this.place, null);
+    }
+  }
+
+  // The smallest eps at which the attack changes the answer.
+  async weakest() {
+    const signal = this.latest.next();
+    try {
+      this.hooks.progress(this.place, 0, 0);
+      return await follow("/api/breaking", { ...this.question(), ...this.aimed() }, signal, (done, of) => this.hooks.progress(this.place, done, of));
+    } finally {
+      if (!signal.aborted) this.hooks.progress(this.place, null);
     }
   }
 
@@ -80,12 +94,19 @@ export class Network {
     return attacks.find((each) => each.name === state.attack) ?? attacks[0];
   }
 
+  aimed() {
+    const attack = this.attack();
+    return { attack: attack.name, ...(state.target !== null && attack.aims ? { target: state.target } : {}) };
+  }
+
   empty() {
     this.answer = null;
     this.line.replaceChildren();
     this.table.replaceChildren(make("p", { class: "missing" }, "Draw something or pick an image, and the network will say what it sees."));
     this.pair.replaceChildren();
-    this.verdict.hidden = true;
+    this.words.hidden = true;
+    this.because.textContent = "";
+    this.shots.replaceChildren();
     this.element.classList.remove("busy");
   }
 
@@ -139,16 +160,20 @@ export class Network {
   showVerdict() {
     const { answer, facts } = this;
     const [clean, attacked] = answer.sides;
-    this.verdict.hidden = !attacked;
-    if (!attacked) return;
-    const shot = (png, words, more) => make("figure", {}, make("img", { src: png, alt: words }),
+    this.words.hidden = !attacked && !answer.changed;
+    if (!attacked) {
+      if (answer.changed) this.words.textContent = tellChange(answer.changed, facts.class_names);
+      const slot = "The attacked image comes here: drag the attack’s slider.";
+      this.shots.replaceChildren(this.place ? "" : make("p", { class: "waiting" }, slot), this.words);
+      return;
+    }
+    const shot = (kind, png, words, more) => make("figure", { class: kind }, make("div", { class: "shot" }, make("img", { src: png, alt: words })),
       make("figcaption", {}, words, more ? make("small", {}, more) : ""));
-    const magnified = answer.difference.magnified;
-    const largest = answer.difference.largest;
-    this.verdict.replaceChildren(
-      make("div", { class: "shots" }, shot(clean.png, "clean"), shot(attacked.png, "attacked"),
-        shot(answer.difference.png, magnified >= 1.05 ? `difference × ${+magnified.toFixed(1)}` : "difference", "mid-grey: unchanged")),
-      make("p", { class: "words" }, ...this.judge(), make("br"), `No pixel changed by more than ${two(largest)}. ${answer.words ? tail(answer.words) : ""}`));
+    const { magnified, largest, png } = answer.difference;
+    this.shots.replaceChildren(make("div", { class: "shots" },
+      shot("", attacked.png, this.heading ? `attacked: ${facts.name}` : "attacked"), this.words,
+      shot("small", png, magnified >= 1.05 ? `difference × ${+magnified.toFixed(1)}` : "difference", "mid-grey: unchanged")));
+    this.words.replaceChildren(...this.judge(), answer.coarse ? " A first look, in few steps." : "", ` No pixel changed by more than ${radius(+largest.toFixed(3))}. ${answer.words ? tail(answer.words) : ""}`);
   }
 
   // The badge, and a sentence where it needs one. Only what was right can be broken.
@@ -163,9 +188,9 @@ export class Network {
       const luck = target === label ? "The attack makes it right." : "The attack happens to make it right.";
       const then = aimed ? `The attack aims at ${was}, which is its answer already: choose another class.`
         : held ? `The attack leaves it at ${was}.` : attacked.predicted === label ? luck : `The attack makes it ${now}.`;
-      return [badge("skip", `${when}: ${was}, though it is ${one(name(label))}`), make("br"), then];
+      return [badge("skip", `${when}: ${was}, though it is ${one(name(label))}`), " ", then];
     }
-    if (aimed) return [badge("skip", `Aimed at ${was}, its answer already`), make("br"), `${held ? "" : `After the attack it is taken for ${now}. `}Choose another class to attack towards.`];
+    if (aimed) return [badge("skip", `Aimed at ${was}, its answer already`), " ", `${held ? "" : `After the attack it is taken for ${now}. `}Choose another class to attack towards.`];
     return [badge(held ? "pass" : "fail", held ? `It holds: still ${was}` : `It breaks: ${was} → ${now}`)];
   }
 
@@ -176,23 +201,31 @@ export class Network {
       this.pair.replaceChildren(make("p", { class: "missing" }, "This network has no capsules whose choices could be drawn: it shows its scores alone."));
       return;
     }
-    const titles = answer.drawings.length > 1 ? ["Clean", "Attacked"] : [""];
+    const titles = answer.drawings.length > 1 ? ["Clean", "Attacked"] : ["Parse"];
+    const over = answer.drawings.length > 1 && state.side !== "clean" ? 1 : 0;
     const chosen = state.capsule?.[0] === this.place ? state.capsule.slice(1).join(".") : null;
     const sides = answer.drawings.map((drawings, side) => {
       const step = Math.min(state.step ?? drawings.length, drawings.length);
-      const box = make("div", { class: "tree", tabindex: -1, role: "region", "aria-label": `${titles[side] || "Parse"} tree, ${this.facts.name}` });
-      return [box, drawings[step - 1], make("div", { class: "side" }, titles[side] && make("h4", {}, titles[side]), box)];
+      const box = make("div", { class: "tree", tabindex: -1, role: "region", "aria-label": `${titles[side]} tree, ${this.facts.name}` });
+      return [box, drawings[step - 1], make("div", { class: side === over ? "side" : "side under" }, box)];
     });
     const boxes = [...this.pair.querySelectorAll(".tree")];
     const scrolled = boxes.map((box) => box.scrollLeft);
+    const tops = answer.sides.map((side) => `${this.facts.layers.length - 1}.${side.predicted}`);
+    this.because.textContent = answer.sides[over].why?.words ?? "";
     const focused = document.activeElement?.dataset.capsule;
     const inside = boxes.findIndex((box) => box.contains(document.activeElement));
     this.pair.replaceChildren(...sides.map(([, , side]) => side));
     sides.forEach(([box, drawing], side) => {
-      plant(box, drawing, this.readout, chosen, (layer, capsule) => this.hooks.choose([this.place, layer, capsule]));
+      const marks = { chosen, leads: state.why ? tops[side] : null, moved: side === answer.drawings.length - 1 ? movedOf(answer.changed) : [] };
+      plant(box, drawing, this.readout, marks, {
+        choose: (layer, capsule) => this.hooks.choose([this.place, layer, capsule]),
+        hover: (name) => this.patches.mark(answer.sides[side].tree, name ?? chosen),
+      });
       box.scrollLeft = scrolled[side] ?? box.scrollWidth; // at first the classes, where a screen is too narrow for all
       if (side === inside) box.querySelector(`[data-capsule="${focused}"]`)?.focus({ preventScroll: true });
     });
+    if (chosen || !state.capsule) this.patches.mark(answer.sides[over].tree, chosen);
   }
 
   // A capsule in words.
@@ -212,3 +245,18 @@ const one = (name) => `${/^([aeiou8]|1[18]$)/i.test(name) ? "an" : "a"} ${name}`
 
 // The first sentence tells what the badge says already.
 const tail = (words) => words.slice(words.indexOf(". ") + 2);
+
+// The capsules that changed, "1.4" say.
+function movedOf(changed) {
+  return (changed?.layers ?? []).flatMap(({ moved, appeared, vanished }, layer) =>
+    [...moved.map(([capsule]) => capsule), ...appeared, ...vanished].map((capsule) => `${layer}.${capsule}`));
+}
+
+// What turning, shifting and so on did to the tree.
+function tellChange({ layers, predicted: [before, now] }, names) {
+  const many = (count, word) => `${count} capsule${count === 1 ? "" : "s"} ${word}`;
+  const sum = (kind) => layers.reduce((total, { counts }) => total + counts[kind], 0);
+  const parents = layers.filter(({ counts }) => counts.moved).map(({ name, counts }) => `${counts.moved} ${name}`).join(", ");
+  const answer = before === now ? `It is still taken for ${names[now]}.` : `Unchanged it is taken for ${names[before]}.`;
+  return `By the change ${many(sum("moved"), "chose another parent")}${parents ? ` (${parents})` : ""}, ${sum("appeared")} appeared and ${sum("vanished")} vanished. ${answer}`;
+}

@@ -1,14 +1,25 @@
 // What is on show, and its address: everything stands after the #, so that it is never sent to a server.
 
+export const CHANGES = ["turn", "right", "down", "blur", "dark"]; // what may be done to the image
+const FURTHEST = { turn: 180, right: 64, down: 64, blur: 8, dark: 1 }; // as the server has it; also to the other side
+const ONE_SIDED = ["blur", "dark"];
+
 const START = {
   image: null, // {sample: 3} or {pixels: Uint8Array}
-  eps: 0, attack: "pgd", target: null,
+  eps: 0, attack: "pgd", target: null, side: "attacked", // the tree on top
+  change: Object.fromEntries(CHANGES.map((name) => [name, 0])),
+  why: false, // show only what leads to the answer
   tau: 0.1, all: false, step: null, // routing's iteration, null: the last
   capsule: null, // [network, layer, capsule]
   off: [], // the same
 };
 
 export const state = structuredClone(START);
+
+// Where nothing else is said a capsule is active above this: what the audit calls active, if there was one.
+export function startAt(tau) {
+  START.tau = state.tau = tau;
+}
 
 const join = (triple) => triple.join(".");
 const triple = (words) => words.split(".").map(Number);
@@ -48,9 +59,12 @@ export async function address() {
   const parts = new URLSearchParams();
   if (state.image?.pixels) parts.set("pixels", await packed(state.image.pixels));
   else if (state.image) parts.set("sample", state.image.sample);
+  for (const name of CHANGES) if (state.change[name] !== 0) parts.set(name, state.change[name]);
+  if (state.why) parts.set("why", 1);
   if (state.eps > 0) parts.set("eps", state.eps);
   if (state.attack !== START.attack) parts.set("attack", state.attack);
   if (state.target !== null) parts.set("target", state.target);
+  if (state.side !== START.side) parts.set("side", state.side);
   if (state.tau !== START.tau) parts.set("tau", state.tau);
   if (state.all) parts.set("all", 1);
   if (state.step !== null) parts.set("step", state.step);
@@ -94,7 +108,14 @@ export async function recall(networks) {
     eps: (words) => within(words, 0, 1) && (Number(words) === 0 || Number(words) >= LEAST_EPS) && ((found.eps = Number(words)), true),
     attack: (words) => attacks.includes(words) && (found.attack = words),
     target: (words) => isWhole(words, first.class_names.length - 1) && ((found.target = Number(words)), true),
+    side: (words) => ["clean", "attacked"].includes(words) && (found.side = words),
     tau: (words) => within(words, 0, 0.99) && ((found.tau = Number(words)), true),
+    ...Object.fromEntries(CHANGES.map((name) => [name, (words) => {
+      const size = words.replace(/^-/, "");
+      const known = within(size, 0, FURTHEST[name]) && (size === words || !ONE_SIDED.includes(name));
+      return known && ((found.change[name] = Number(words)), true);
+    }])),
+    why: (words) => ["0", "1"].includes(words) && ((found.why = words === "1"), true),
     all: (words) => ["0", "1"].includes(words) && ((found.all = words === "1"), true),
     step: (words) => isWhole(words, iterations, 1) && (found.step = Number(words)),
     capsule: (words) => isCapsule(words, layers) && (found.capsule = triple(words)),
@@ -114,6 +135,8 @@ export async function recall(networks) {
   const names = [...new Set(lost)].map((name) => (name.length > 20 ? `${name.slice(0, 19)}…` : name));
   return names.length ? `A part of the address was not understood and is left out: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ", …" : ""}.` : "";
 }
+
+export const isChanged = () => CHANGES.some((name) => state.change[name] !== 0);
 
 export const isBlank = (image) => Boolean(image?.pixels) && !image.pixels.some(Boolean);
 

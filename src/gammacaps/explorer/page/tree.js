@@ -1,13 +1,17 @@
 // A tree on the page: the server's drawing, with capsules to point at, to walk through by keyboard and to choose.
 
 const NS = "http://www.w3.org/2000/svg";
+const SMALLEST = 0.55; // of its own size: below this its words can't be read
 
-// Puts a drawing into a box. choose(layer, capsule) is called for a click, a tap nearby, or Enter.
-export function plant(box, drawing, readout, chosen, choose) {
+// Puts a drawing into a box. choose(layer, capsule) is called for a click, a tap nearby, or Enter; hover(name) with the
+// capsule that is pointed at, or null. `chosen` has a ring; what `leads` names, and its ways, are lit at rest.
+export function plant(box, drawing, readout, { chosen, leads, moved }, { choose, hover }) {
   box.innerHTML = drawing;
   const svg = box.querySelector("svg");
+  svg.style.minHeight = `${SMALLEST * svg.viewBox.baseVal.height}px`;
   const capsules = [...svg.querySelectorAll("[data-capsule]")];
-  const places = new Map(capsules.map((each) => [each, middle(each)]));
+  let known = null; // measured only when needed: a tree is drawn many times while a slider moves
+  const places = () => (known ??= new Map(capsules.map((each) => [each, middle(each)])));
   for (const each of capsules) {
     const title = each.querySelector("title")?.textContent ?? "";
     each.setAttribute("role", "button");
@@ -21,11 +25,18 @@ export function plant(box, drawing, readout, chosen, choose) {
   const pick = (each) => choose(...each.dataset.capsule.split(".").map(Number));
 
   const trace = (each) => {
-    box.classList.toggle("tracing", Boolean(each));
+    const name = each?.dataset.capsule ?? leads;
+    box.classList.toggle("tracing", Boolean(name));
     svg.querySelectorAll(".lit").forEach((lit) => lit.classList.remove("lit"));
     readout.textContent = each?.querySelector("title")?.textContent ?? "";
-    if (each) light(svg, each.dataset.capsule);
+    if (name) light(svg, name);
+    hover(each?.dataset.capsule ?? null);
   };
+  for (const name of moved) svg.querySelector(`[data-capsule="${name}"]`)?.classList.add("moved");
+  if (leads) {
+    box.classList.add("tracing");
+    light(svg, leads);
+  }
   svg.addEventListener("pointerover", (event) => trace(event.target.closest("[data-capsule]")));
   svg.addEventListener("pointerleave", () => trace(null));
   svg.addEventListener("focusin", (event) => {
@@ -39,7 +50,7 @@ export function plant(box, drawing, readout, chosen, choose) {
     trace(null);
   });
   svg.addEventListener("click", (event) => {
-    const each = event.target.closest("[data-capsule]") ?? nearest(svg, places, event);
+    const each = event.target.closest("[data-capsule]") ?? nearest(svg, places(), event);
     if (each) pick(each);
   });
   svg.addEventListener("keydown", (event) => {
@@ -50,7 +61,7 @@ export function plant(box, drawing, readout, chosen, choose) {
       pick(now);
       return;
     }
-    const next = neighbour(capsules, places, now, event.key);
+    const next = neighbour(capsules, places(), now, event.key);
     if (!next) return;
     event.preventDefault();
     now.setAttribute("tabindex", "-1");

@@ -1,0 +1,69 @@
+"""Why the network says what it says, in a sentence: the hidden capsules that lead to the answer, by their names."""
+
+from typing import Any
+
+from gammacaps.auditing.capsule_names import rows_of
+from gammacaps.auditing.kinds import GAMMA
+from gammacaps.explain.tree import Tree
+from gammacaps.explorer.networks import Network
+
+MOST = 3  # capsules that a sentence names, of those that lead to the answer
+ABSENT = 2  # and of those that are not active
+
+
+def why(tree: Tree, network: Network) -> dict[str, Any] | None:
+    """A sentence for the predicted class and the hidden capsules that chose it, the strongest first.
+
+    Of capsules that are not active it names those that stand for other classes. None where no layer is hidden.
+    """
+    below = len(tree.layers) - 2
+    if below < 1:
+        return None
+    nodes = tree.nodes_of(below)
+    led = [i for i, node in nodes.items() if node.active and tree.ways[below, i] == tree.predicted]
+    led.sort(key=lambda i: -(nodes[i].coupling or 0.0) * nodes[i].activation)
+    sets = class_sets(network, below)
+    lengths = tree.layers[below].activations
+    others = [i for i, own in sets.items() if lengths[i] <= tree.tau and tree.predicted not in own]
+    others.sort(key=lambda i: lengths[i])
+    # Those that stand for the class say more than those that happen to lead to it.
+    said = sorted(led, key=lambda i: tree.predicted not in sets.get(i, ()))
+    there = distinct([called(network, below, i) for i in said])
+    absent = [name for name in distinct([called(network, below, i) for i in others]) if name not in there]
+    words = f"{tree.class_names[tree.predicted]}, {because(there, absent[:ABSENT])}"
+    return {"words": words, "capsules": [[below, i] for i in led]}
+
+
+def because(there: list[str], absent: list[str]) -> str:
+    if not there:
+        return "the longest class capsule, though no active capsule chose it."
+    more = len(there) - MOST
+    told = there[:MOST] + ([f"{more} more"] if more > 0 else [])
+    missing = f" and {joined(absent)} {verb(absent)} not" if absent else ""
+    return f"because {joined(told)} {verb(told)} active{missing}."
+
+
+def verb(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def class_sets(network: Network, layer: int) -> dict[int, list[int]]:
+    """The classes that each named capsule of a hidden layer stands for: the audit's, or else those of its training."""
+    name = network.capsules.layers[layer]
+    sets = {i: list(own) for i, own in enumerate(network.about.class_sets.get(name, ()))}
+    sets |= {row["capsule"]: row["classes"] for row in rows_of(network.audit, name) if row["kind"] == GAMMA}
+    return {i: own for i, own in sets.items() if (layer, i) in network.names}
+
+
+def called(network: Network, layer: int, capsule: int) -> str:
+    return network.names.get((layer, capsule), f"capsule {capsule}")
+
+
+def distinct(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def joined(names: list[str]) -> str:
+    """Names that hold commas or an "and" themselves are kept apart by quotes."""
+    shown = [f"“{name}”" if len(names) > 1 and ("," in name or " and " in name) else name for name in names]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
