@@ -33,7 +33,7 @@ EVALUATION = EvaluateConfig(attacks=("paper",), eps=(0.05, EPS), limit=200, devi
 # With more attacks and of fewer images, so that all of it takes minutes.
 CHECKED = EvaluateConfig(eps=(EPS,), sweep=(0.02, 0.05, 0.1, 0.15, 0.2, 0.3), limit=60, device="cpu")
 AUDIT = AuditConfig(limit=60, device="cpu")
-REPORT = ReportConfig(images=500, device="cpu")
+REPORT = ReportConfig(images=300, starts=8, steps=100, device="cpu")
 
 
 def run_demo(
