@@ -2,22 +2,25 @@
 
 from typing import Any
 
+from gammacaps.evaluation.table import accuracy_line
 from gammacaps.names import NORM_TITLES
+
+WIDE = 36  # the column of names
 
 
 def table(results: dict[str, Any]) -> str:
     """Accuracies with their 95% intervals, what tells unseen things apart, and calibration."""
     lines = [f"{results['data']['name']}, {results['data']['images']} test images", ""]
-    lines.append(f"  {'':<36}{'accuracy':>9}   95% interval")
-    lines += [accuracy(name, row) for name, row in main_rows(results)]
+    lines.append(f"  {'':<{WIDE}}{'accuracy':>9}   95% interval")
+    lines += [accuracy_line(name, row, WIDE) for name, row in main_rows(results)]
     corruptions = results["corruptions"]
     if corruptions["mean"] is not None:
         name = f"bad pictures, mean of {len(corruptions['kinds'])}"
-        lines.append(f"  {name:<36}{100 * corruptions['mean']:>8.1f}%")
-    lines += [accuracy(f"  {row['kind']}", row) for row in corruptions["kinds"]]
+        lines.append(f"  {name:<{WIDE}}{100 * corruptions['mean']:>8.1f}%")
+    lines += [accuracy_line(f"  {row['kind']}", row, WIDE) for row in corruptions["kinds"]]
     for row in results["turned"] or ():
         if row["angle"] in (30, 60, 90):
-            lines.append(accuracy(f"all turned right by {row['angle']} degrees", row["right"]))
+            lines.append(accuracy_line(f"all turned right by {row['angle']} degrees", row["right"], WIDE))
     if results["unseen"]:
         attacked = f"attacked, {results['unseen'][0]['eps']:g}"
         lines += ["", "  Things it has never seen, told from the test images: AUROC, and (false alarms at 95%)"]
@@ -54,11 +57,3 @@ def told(row: dict[str, Any]) -> list[str]:
 def halves(results: dict[str, Any]) -> list[dict[str, Any]]:
     """Half of the images answered, and all."""
     return [results["calibration"]["answered"][place] for place in (0, -1)]
-
-
-def accuracy(name: str, row: dict[str, Any]) -> str:
-    if row["accuracy"] is None:
-        return f"  {name:<36}{'not yet':>9}"
-    low, high = row["interval"]
-    part = "" if row.get("complete", True) else f"   (of the first {row['images']} images)"
-    return f"  {name:<36}{100 * row['accuracy']:>8.1f}%   {100 * low:.1f} to {100 * high:.1f}{part}"

@@ -34,13 +34,13 @@ def table(results: dict[str, Any]) -> str:
 
 def accuracies(results: dict[str, Any]) -> list[str]:
     """A line for clean images, for each attack, for the worst case of them and for each radius of the curve."""
-    lines = [f"  {'':<32}{'accuracy':>9}   95% interval", _accuracy("clean", results["clean"])]
-    lines += [_accuracy(title(row), row) for row in shown(results["attacks"])]
+    lines = [f"  {'':<32}{'accuracy':>9}   95% interval", accuracy_line("clean", results["clean"])]
+    lines += [accuracy_line(title(row), row) for row in shown(results["attacks"])]
     for row in results["worst"]:
         norm = _in_norm(results["attacks"][0]) if results["attacks"] else ""
         name = f"WORST CASE eps {radius(row['eps'])}{norm}"
-        lines.append(_accuracy(name, row) + _winners(row))
-    return lines + [_accuracy(title(row), row) for row in results["sweep"]]
+        lines.append(accuracy_line(name, row) + _winners(row))
+    return lines + [accuracy_line(title(row), row) for row in results["sweep"]]
 
 
 def shown(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -76,12 +76,13 @@ def _in_norm(row: dict[str, Any]) -> str:
     return "" if norm == "linf" else f" ({NORM_TITLES[norm]})"
 
 
-def _accuracy(name: str, row: dict[str, Any]) -> str:
+def accuracy_line(name: str, row: dict[str, Any], wide: int = 32) -> str:
+    """A share with its interval, after a name in a column so wide."""
     if row["accuracy"] is None:
-        return f"  {name:<32}{'not yet':>9}"
+        return f"  {name:<{wide}}{'not yet':>9}"
     low, high = row["interval"]
     part = "" if row.get("complete", True) else f"   (of the first {row['images']} images)"
-    return f"  {name:<32}{100 * row['accuracy']:>8.1f}%   {100 * low:.1f} to {100 * high:.1f}{part}"
+    return f"  {name:<{wide}}{100 * row['accuracy']:>8.1f}%   {100 * low:.1f} to {100 * high:.1f}{part}"
 
 
 def _winners(row: dict[str, Any]) -> str:
