@@ -1,4 +1,4 @@
-"""python -m gammacaps.shipping halve RUN HALVED, then `gammacaps evaluate HALVED`, then ... card HALVED NAME"""
+"""python -m gammacaps.shipping make RECIPE NAME; by hand: halve RUN HALVED, `gammacaps evaluate`, card HALVED NAME"""
 
 import shlex
 import sys
@@ -10,14 +10,24 @@ from gammacaps.errors import InputError
 from gammacaps.program import command
 from gammacaps.shipping.card import card
 from gammacaps.shipping.halve import halve
+from gammacaps.shipping.make import MakeConfig, make
+
+DEFAULT = MakeConfig()
 
 
 def main() -> None:
     try:
-        tyro.extras.subcommand_cli_from_dict({"halve": _halve, "card": _card})
+        tyro.extras.subcommand_cli_from_dict(
+            {"make": _make, "halve": _halve, "card": _card}, config=(tyro.conf.OmitArgPrefixes,)
+        )
     except InputError as error:
         print(f"gammacaps: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+def _make(recipe: tyro.conf.Positional[Path], name: tyro.conf.Positional[str], /, config: MakeConfig = DEFAULT) -> None:
+    """Make the shipped network NAME as the file RECIPE says: train, halve, attack, audit, and write its card."""
+    print(f"Made up to {config.until}: {make(recipe, name, config)}.")
 
 
 def _halve(run: tyro.conf.Positional[Path], out: tyro.conf.Positional[Path], /, data: str | None = None) -> None:

@@ -1,0 +1,120 @@
+"""From a recipe to a shipped network: trained, halved, attacked, audited and told of on a card, stage by stage."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gammacaps.auditing.config import AuditConfig
+from gammacaps.auditing.run import audit_run
+from gammacaps.errors import InputError, check_choice
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.evaluation.identity import identity
+from gammacaps.evaluation.run import evaluate_run
+from gammacaps.names import SHIPPED
+from gammacaps.options import check_eps, check_whole
+from gammacaps.runs.run import Run
+from gammacaps.runs.train_config import TrainConfig, read_config_file
+from gammacaps.shipping.card import card
+from gammacaps.shipping.halve import halve
+from gammacaps.training.train import Finished, resume, train
+
+STAGES = ("train", "halve", "evaluate", "audit", "card")
+HERE = ("data_dir", "device")  # of a recipe: what belongs to a machine and not to the network
+
+
+@dataclass(frozen=True)
+class MakeConfig:
+    """How a network is made. The same command goes on where it was stopped, and repeats nothing that is there."""
+
+    runs: Path = Path("runs/shipping")
+    """Folder for the run and its halved copy."""
+    until: str = "card"
+    """The last stage: train, halve, evaluate, audit or card."""
+    data: str | None = None
+    """Data set of the figures, where it is not the one of the recipe."""
+    eps: tuple[float, ...] | None = None
+    """Radii of the figures; without them the training's."""
+    images: int | None = 10_000
+    """Test images that are attacked."""
+    audited: int = 200
+    """Test images of the strong audit."""
+    batch: int = 1000
+    """Images a pass of the attacks."""
+    minutes: float | None = None
+    """Stop the attacks after so long; the same command later goes on."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1 and so on."""
+
+    def __post_init__(self) -> None:
+        check_choice("stage", self.until, STAGES)
+        check_eps(*(self.eps or ()))
+        for name in ("images", "audited", "batch"):
+            check_whole(name, getattr(self, name))
+
+
+def make(recipe: Path, name: str, config: MakeConfig, *, shipped: Path = SHIPPED) -> Path:
+    """Makes the network `name` as the recipe, a file for `gammacaps train --config`, says; the last stage's folder."""
+    asked = read_config_file(recipe)
+    run, halved = config.runs / name, config.runs / f"{name}-halved"
+    folders: dict[str, Callable[[], Path]] = {
+        "train": lambda: _trained(asked, recipe, run, config),
+        "halve": lambda: _halved(run, halved, config),
+        "evaluate": lambda: _evaluated(halved, config),
+        "audit": lambda: _audited(halved, config),
+        "card": lambda: card(halved, name, shipped=shipped),
+    }
+    folder = run
+    for stage in STAGES[: STAGES.index(config.until) + 1]:
+        folder = folders[stage]()
+    return folder
+
+
+def _trained(asked: TrainConfig, recipe: Path, run: Path, config: MakeConfig) -> Path:
+    """The run of the recipe, begun or gone on with; one that was begun by other options is refused."""
+    if not run.exists():
+        train(dataclasses.replace(asked, device=config.device), run)
+        return run
+    begun = Run(run).config.train
+    same = dict.fromkeys(HERE)
+    if begun is None or {**vars(begun), **same} != {**vars(asked), **same}:
+        raise InputError(f"{run} was trained by other options than {recipe} has: move it away, or name other --runs.")
+    with contextlib.suppress(Finished):
+        resume(run, device=config.device)
+    return run
+
+
+def _halved(run: Path, halved: Path, config: MakeConfig) -> Path:
+    if not halved.exists():
+        halve(run, halved, data=config.data)
+    return halved
+
+
+def _evaluated(halved: Path, config: MakeConfig) -> Path:
+    """Attacked by the strong suite; what each attack made of each image is kept, so that nothing is done twice."""
+    settings = EvaluateConfig(
+        attacks=("strong",),
+        eps=config.eps,
+        limit=config.images,
+        batch=config.batch,
+        minutes=config.minutes,
+        device=config.device,
+    )
+    if not evaluate_run(halved, settings)["complete"]:
+        raise InputError(f"The attacks on {halved} are not through: the same command goes on with them.")
+    return halved
+
+
+def _audited(halved: Path, config: MakeConfig) -> Path:
+    """Audited by the strong attacks; an audit of these very weights by the same settings is not made again."""
+    settings = AuditConfig(strong=True, limit=config.audited, device=config.device)
+    of = Run(halved)
+    audit = of.audit()
+    if audit is None or audit["weights"] != identity(of.model()) or not _same(audit["settings"], settings):
+        audit_run(halved, settings)
+    return halved
+
+
+def _same(stored: dict[str, object], settings: AuditConfig) -> bool:
+    return all(stored.get(name) == getattr(settings, name) for name in ("strong", "limit", "tau", "attack_steps"))
