@@ -32,7 +32,7 @@ def test_captum_shares_out_the_scores():
     for score, shared in rows:
         assert float(score) > 0.5  # a trained network
         assert float(shared) == pytest.approx(float(score), abs=0.003)
-    assert len(re.findall(r"most by primary capsule \d+ of 192", out)) == 4
+    assert len(re.findall(r"most by primary capsule \d+ of 200", out)) == 4
 
 
 def test_a_loop_of_lightning_trains_under_attack():

@@ -99,14 +99,12 @@ def test_those_classes_stand_out_that_make_a_capsule_long(means, serves):
     assert stand_out(torch.tensor([means])) == [serves]
 
 
-def test_a_shipped_network_serves_classes_and_has_capsules_that_tell_none_apart():
-    """Of well-trained capsules nearly all are longer than 0.1 in every image, so that this alone says nothing."""
+def test_capsules_of_a_gamma_network_are_active_for_their_classes_and_not_for_the_others():
     images, labels = gammacaps.load_data("fashion-mini")
     found = classes_served(gammacaps.load("fashion-mini"), images[:200], labels[:200])
-    assert (found.active > 0.99).float().mean() > 0.9
     counts = [len(served) for served in found.serves]
-    assert counts.count(0) >= 2
-    assert sum(0 < count < 5 for count in counts) >= 5
+    assert sum(0 < count < 10 for count in counts) >= 14  # of 16
+    assert len({tuple(served) for served in found.serves}) >= 10
 
 
 def test_a_rare_class_weighs_as_much_as_a_frequent_one():

@@ -63,8 +63,3 @@ def test_what_does_not_fit_is_said(tmp_path, changes, words):
     path.write_text(json.dumps(stored))
     with pytest.raises(InputError, match=words):
         resume(tmp_path / "former")
-
-
-def test_the_shipped_network_of_the_former_small_loads():
-    model = gammacaps.load("fashion-mini")
-    assert {name: getattr(model.config, name) for name in FORMER_SMALL} == FORMER_SMALL

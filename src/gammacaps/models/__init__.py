@@ -4,7 +4,7 @@
 >>> model, (images, _) = gammacaps.load("fashion-mini"), gammacaps.load_data("fashion-mini")
 >>> parse = model.parse(images[:3])
 >>> dict(zip(parse.layers, (activations.shape[1] for activations in parse.activations)))
-{'primary': 192, 'hidden 1': 16, 'class': 10}
+{'primary': 200, 'hidden 1': 16, 'class': 10}
 """
 
 from gammacaps.models.checks import check_fit
