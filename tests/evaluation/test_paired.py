@@ -66,7 +66,7 @@ def test_95_of_100_intervals_hold_the_true_difference(images, cells):
 
 
 def test_of_two_seeds_the_images_stay_the_unit():
-    """Seeds that err on the same images tell no more than one of them; the interval must not shrink by counting them."""
+    """Seeds that err on the same images tell no more than one: the interval must not shrink by counting them."""
     rng = np.random.default_rng(2)
     hard = rng.random(2000) < 0.3
     a, b = right(~hard), right(~hard & (rng.random(2000) > 0.05))

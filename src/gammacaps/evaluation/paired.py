@@ -50,7 +50,9 @@ def paired_difference(first: Sequence[Right], second: Sequence[Right]) -> Differ
         common = np.intersect1d(common, one.places, assume_unique=True)
     if len(common) == 0:
         raise InputError("The networks were not shown the same images: measure them on the same.")
-    a, b = (np.stack([one.right[np.isin(one.places, common)] for one in side]).astype(float) for side in (first, second))
+    a, b = (
+        np.stack([one.right[np.isin(one.places, common)] for one in side]).astype(float) for side in (first, second)
+    )
     each = a.mean(axis=0) - b.mean(axis=0)
     low, high = mean_interval(each)
     by_seed = tuple(float((x - y).mean()) for x, y in zip(a, b, strict=False))
