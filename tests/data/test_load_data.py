@@ -88,7 +88,10 @@ ALSO = (
         ({"split": "tset"}, "There is no split 'tset' (did you mean 'test'?): use one of train, test."),
         ({"split": "validation"}, "There is no split 'validation': use one of train, test."),
         ({"views": "channel"}, "There is no way to give the views 'channel' (did you mean 'channels'?)"),
-        ({"views": "channels"}, "Only smallnorb and smallnorb-scaled have views, and fashion-mini is not it: leave views out."),
+        (
+            {"views": "channels"},
+            "Only smallnorb and smallnorb-scaled have views, and fashion-mini is not it: leave views out.",
+        ),
         (
             {"size": 0},
             "The size 0 is not an image size: give one number or (height, width), each from 1 to 4096.",

@@ -3,9 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gammacaps.attacks.table import attack_names
-from gammacaps.paper.plan import name_of
-from gammacaps.paper.record import Record
+from gammacaps.evaluation.by_image import CLEAN, WORST, Right
+from gammacaps.evaluation.interval import wilson
+from gammacaps.evaluation.paired import Difference, paired_difference, unpaired_difference
+from gammacaps.paper.record import AUTHORS, Record
+from gammacaps.paper.trainings import STEPS
 
 Records = dict[str, Record]  # runs that were measured, by name
 NOT_YET = "not run yet"
@@ -26,10 +31,66 @@ def numbers(record: Record) -> dict[str, float]:
     }
 
 
-def longest(records: Records, data: str) -> Record | None:
-    """SDA under attack on a data set, the longest training that there is."""
-    names = [name_of(data, "sda", kind) for kind in ("long", "robust")]
-    return next((records[name] for name in names if name in records), None)
+def full_steps(record: Record) -> int:
+    """The length at which a training counts as long enough: the paper's, or a trial's own."""
+    return STEPS.get(record.figures["kind"], 0)
+
+
+def row_of(record: Record, attack: str, eps: float | None = None, prefix: str = "") -> dict[str, Any] | None:
+    """The row of what was measured under an attack: clean, the worst case, or one of the paper's."""
+    if attack == CLEAN or eps is None:
+        clean: dict[str, Any] = record.figures["results"]["clean"]
+        return clean
+    if attack == WORST:
+        return record.worst(eps)
+    return record.by_authors(eps) if prefix == AUTHORS else record.accuracy(attack, eps)
+
+
+def difference(first: list[Record], second: list[Record], attack: str, eps: float | None = None) -> Difference:
+    """The first network's share of right images less the second's, over their seeds: image by image where all tell."""
+    both = [[record for record in side if row_of(record, attack, eps)] for side in (first, second)]
+    bits = [[record.bits(attack, eps) for record in side] for side in both]
+    if all(one is not None for side in bits for one in side):
+        a, b = ([one for one in side if one is not None] for side in bits)
+        return paired_difference(a, b)
+    rows = [[row for record in side if (row := row_of(record, attack, eps))] for side in both]
+    spread = [a["accuracy"] - b["accuracy"] for a, b in zip(*rows, strict=False)]
+    return unpaired_difference(*(_mean(side) for side in rows), spread)
+
+
+def own_difference(record: Record, first: str, second: str, eps: float) -> Difference | None:
+    """What one network keeps under one attack less what it keeps under another; None where one was not tried."""
+    rows, bits = ([of(attack, eps) for attack in (first, second)] for of in (record.accuracy, record.bits))
+    if rows[0] is None or rows[1] is None:
+        return None
+    if bits[0] is not None and bits[1] is not None:
+        return paired_difference([bits[0]], [bits[1]])
+    return unpaired_difference(rows[0], rows[1])
+
+
+def lowest_share(seeds: list[Record], eps: float, *, authors: bool = True) -> tuple[float, float, float]:
+    """What a network keeps under PGD with its 95% interval, over its seeds: on the loss that leaves least."""
+    shares = []
+    for prefix in ("", AUTHORS) if authors else ("",):
+        rows = [row for record in seeds if (row := row_of(record, "pgd", eps, prefix))]
+        bits = [record.bits("pgd", eps, prefix=prefix) for record in seeds]
+        if not rows:
+            continue
+        if all(one is not None for one in bits):
+            nothing = Right(bits[0].places, np.zeros(len(bits[0].places), dtype=bool)) if bits[0] else None
+            kept = paired_difference([one for one in bits if one is not None], [nothing] if nothing else [])
+            shares.append((kept.value, kept.low, kept.high))
+        else:
+            mean = _mean(rows)
+            shares.append((mean["accuracy"], *wilson(mean["correct"], mean["images"])))
+    return min(shares)
+
+
+def _mean(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A row of the seeds' mean, as of the images of one."""
+    images = min(row["images"] for row in rows)
+    share = sum(row["accuracy"] for row in rows) / len(rows)
+    return {"accuracy": share, "correct": round(share * images), "images": images}
 
 
 def right(record: Record, label: int) -> float:
