@@ -7,7 +7,8 @@ from scipy import stats
 
 from gammacaps.errors import InputError
 from gammacaps.evaluation.by_image import ByImage, Right, unpacked
-from gammacaps.evaluation.paired import mean_interval, paired_difference, unpaired_difference
+from gammacaps.evaluation.interval import wilson
+from gammacaps.evaluation.paired import mean_interval, mean_share, paired_difference, unpaired_difference
 
 
 def right(bits):
@@ -120,6 +121,16 @@ def test_without_bits_the_interval_is_wider_and_as_newcombe_has_it():
     paired, unpaired = paired_difference([a], [b]), unpaired_difference(share(a), share(b))
     assert unpaired.low < paired.low < paired.high < unpaired.high
     assert not unpaired.paired
+
+
+@pytest.mark.parametrize("correct", [0, 3, 500, 940, 1000])
+def test_a_share_of_one_seed_is_nearly_wilson_s(correct):
+    value, low, high = mean_share([right(np.arange(1000) < correct)])
+    assert value == correct / 1000
+    ours, theirs = (low, high), wilson(correct, 1000)
+    assert ours == pytest.approx(theirs, abs=0.0015)
+    twice = mean_share([right(np.arange(1000) < correct)] * 2)
+    assert twice == pytest.approx((value, low, high))
 
 
 def test_bits_are_packed_eight_to_a_byte_and_come_back():

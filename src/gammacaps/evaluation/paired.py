@@ -62,8 +62,22 @@ def paired_difference(first: Sequence[Right], second: Sequence[Right]) -> Differ
 def mean_interval(each: np.ndarray) -> tuple[float, float]:
     """The 95% interval of the mean of differences that lie from -1 to 1, one an image."""
     more = np.concatenate([each, [1.0, -1.0]])
-    middle, error = more.mean(), more.std() / math.sqrt(len(more))
+    middle, error = float(more.mean()), float(more.std()) / math.sqrt(len(more))
     return max(-1.0, middle - Z * error), min(1.0, middle + Z * error)
+
+
+def mean_share(seeds: Sequence[Right]) -> tuple[float, float, float]:
+    """The share of right images over one network's seeds, with its 95% interval over the images that all have.
+
+    Two images that are right and two that are wrong are counted more (Agresti and Coull, 1998).
+    """
+    common = seeds[0].places
+    for one in seeds[1:]:
+        common = np.intersect1d(common, one.places, assume_unique=True)
+    each = np.stack([one.right[np.isin(one.places, common)] for one in seeds]).astype(float).mean(axis=0)
+    more = np.concatenate([each, [1.0, 1.0, 0.0, 0.0]])
+    middle, error = float(more.mean()), float(more.std()) / math.sqrt(len(more))
+    return float(each.mean()), max(0.0, middle - Z * error), min(1.0, middle + Z * error)
 
 
 def unpaired_difference(first: dict[str, Any], second: dict[str, Any], spread: Sequence[float] = ()) -> Difference:

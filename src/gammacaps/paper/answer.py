@@ -50,7 +50,7 @@ def answer(records: Records) -> Answer:
             continue
         there = [*both[0], *both[1]]
         least = min(there, key=lambda record: record.steps)
-        rows.append(Compared(data, eps, difference(*both, "worst", eps), least.steps))
+        rows.append(Compared(data, eps, difference(both[0], both[1], "worst", eps), least.steps))
         if least.steps < full_steps(least):
             caveats.append(f"trainings of {least.steps:,} steps where the paper's took {full_steps(least):,}")
         if min(map(len, both)) < len(SEEDS):

@@ -129,9 +129,9 @@ def activations(records: Records) -> DotPlot:
     rows = []
     for place, (name, paper) in enumerate(zip(names, expected()["activations"]["rows"], strict=False)):
         dots = [Dot(0, paper[1]), Dot(2, paper[2])]
-        for series, record in ((1, sda), (3, rba)):
+        for column, record in ((1, sda), (3, rba)):
             if record is not None:
-                dots.append(Dot(series, record.figures["generated"]["class"][place]["activation"]))
+                dots.append(Dot(column, record.figures["generated"]["class"][place]["activation"]))
         rows.append(Row(name, tuple(dots)))
     lengths = [f"{record.steps:,} steps" if record is not None else "not run yet" for record in (sda, rba)]
     series = (

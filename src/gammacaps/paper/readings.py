@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gammacaps.attacks.table import attack_names
 from gammacaps.evaluation.by_image import CLEAN, WORST, Right
 from gammacaps.evaluation.interval import wilson
-from gammacaps.evaluation.paired import Difference, paired_difference, unpaired_difference
+from gammacaps.evaluation.paired import Difference, mean_share, paired_difference, unpaired_difference
 from gammacaps.paper.record import AUTHORS, Record
 from gammacaps.paper.trainings import STEPS
 
@@ -48,24 +46,24 @@ def row_of(record: Record, attack: str, eps: float | None = None, prefix: str = 
 
 def difference(first: list[Record], second: list[Record], attack: str, eps: float | None = None) -> Difference:
     """The first network's share of right images less the second's, over their seeds: image by image where all tell."""
-    both = [[record for record in side if row_of(record, attack, eps)] for side in (first, second)]
-    bits = [[record.bits(attack, eps) for record in side] for side in both]
-    if all(one is not None for side in bits for one in side):
-        a, b = ([one for one in side if one is not None] for side in bits)
-        return paired_difference(a, b)
-    rows = [[row for record in side if (row := row_of(record, attack, eps))] for side in both]
-    spread = [a["accuracy"] - b["accuracy"] for a, b in zip(*rows, strict=False)]
-    return unpaired_difference(*(_mean(side) for side in rows), spread)
+    first, second = ([record for record in side if row_of(record, attack, eps)] for side in (first, second))
+    bits = _bits(first, attack, eps), _bits(second, attack, eps)
+    if bits[0] and bits[1]:
+        return paired_difference(bits[0], bits[1])
+    a, b = ([row for record in side if (row := row_of(record, attack, eps))] for side in (first, second))
+    spread = [x["accuracy"] - y["accuracy"] for x, y in zip(a, b, strict=False)]
+    return unpaired_difference(_mean(a), _mean(b), spread)
 
 
 def own_difference(record: Record, first: str, second: str, eps: float) -> Difference | None:
     """What one network keeps under one attack less what it keeps under another; None where one was not tried."""
-    rows, bits = ([of(attack, eps) for attack in (first, second)] for of in (record.accuracy, record.bits))
-    if rows[0] is None or rows[1] is None:
+    a, b = record.accuracy(first, eps), record.accuracy(second, eps)
+    if a is None or b is None:
         return None
+    bits = record.bits(first, eps), record.bits(second, eps)
     if bits[0] is not None and bits[1] is not None:
         return paired_difference([bits[0]], [bits[1]])
-    return unpaired_difference(rows[0], rows[1])
+    return unpaired_difference(a, b)
 
 
 def lowest_share(seeds: list[Record], eps: float, *, authors: bool = True) -> tuple[float, float, float]:
@@ -73,17 +71,20 @@ def lowest_share(seeds: list[Record], eps: float, *, authors: bool = True) -> tu
     shares = []
     for prefix in ("", AUTHORS) if authors else ("",):
         rows = [row for record in seeds if (row := row_of(record, "pgd", eps, prefix))]
-        bits = [record.bits("pgd", eps, prefix=prefix) for record in seeds]
-        if not rows:
-            continue
-        if all(one is not None for one in bits):
-            nothing = Right(bits[0].places, np.zeros(len(bits[0].places), dtype=bool)) if bits[0] else None
-            kept = paired_difference([one for one in bits if one is not None], [nothing] if nothing else [])
-            shares.append((kept.value, kept.low, kept.high))
-        else:
+        bits = _bits(seeds, "pgd", eps, prefix)
+        if bits:
+            shares.append(mean_share(bits))
+        elif rows:
             mean = _mean(rows)
-            shares.append((mean["accuracy"], *wilson(mean["correct"], mean["images"])))
+            low, high = wilson(mean["correct"], mean["images"])
+            shares.append((mean["accuracy"], low, high))
     return min(shares)
+
+
+def _bits(seeds: list[Record], attack: str, eps: float | None, prefix: str = "") -> list[Right]:
+    """What each seed had right, image by image; empty where one of them does not tell."""
+    bits = [right for record in seeds if (right := record.bits(attack, eps, prefix=prefix)) is not None]
+    return bits if len(bits) == len(seeds) else []
 
 
 def _mean(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
