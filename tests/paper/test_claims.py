@@ -13,6 +13,7 @@ from gammacaps.paper.readings import most_frequent_share
 from gammacaps.paper.record import Record
 
 LONG = "fashion-mnist-sda-long"
+PAPERS = as_the_paper_says()  # made once, and changed by no test
 
 
 def by_words(records):
@@ -25,11 +26,11 @@ def writing(verdict):
 
 def with_changed(run, changes, seeds=SEEDS):
     """The paper's figures, but for those of one network's seeds."""
-    return as_the_paper_says() | {f"{run}-{seed}": changed(f"{run}-{seed}", **changes) for seed in seeds}
+    return PAPERS | {f"{run}-{seed}": changed(f"{run}-{seed}", **changes) for seed in seeds}
 
 
 def test_every_claim_holds_on_the_paper_s_own_figures():
-    judged = by_words(as_the_paper_says())
+    judged = by_words(PAPERS)
     assert {name for name, claim in judged.items() if claim.held is not True} == set()
     assert not any(claim.why for claim in judged.values())
     assert "20.1%, interval to 22.7%, of 1,000 under PGD-40" in writing(judged["strong_attacks"])
@@ -167,7 +168,7 @@ def test_what_is_too_short_or_without_bits_leaves_a_claim_untold_and_says_why(ch
 
 
 def test_one_seed_is_too_few():
-    records = as_the_paper_says()
+    records = dict(PAPERS)
     del records["mnist-rba-robust-1"]
     assert by_words(records)["exclusive"].why == ("one seed",)
     del records["mnist-rba-robust-0"]
@@ -188,7 +189,7 @@ def test_without_bits_the_interval_is_wider():
 
 @pytest.mark.parametrize(("early", "held"), [(0.0, True), (0.01, None)])
 def test_shirts_are_none_early_only_below_the_limit(early, held):
-    records = as_the_paper_says()
+    records = dict(PAPERS)
     last = records[f"{LONG}-0"]
     before = record(last.name, steps=5000, shirts=early)
     judged = by_words(records | {last.name: Record(last.figures, last.arrays, (before,))})["shirt"]
@@ -214,7 +215,7 @@ def test_a_comparison_tells_what_speaks_against_it():
     name = "fashion-mnist-sda-robust-0"
     early = changed(name, shirts=0.04)
     early.figures["checks"] = [{"check": "planted-examples", "verdict": "warn", "meaning": "PGD finds 27 of 32."}]
-    judged = by_words(as_the_paper_says() | {name: early})["exclusive"]
+    judged = by_words(PAPERS | {name: early})["exclusive"]
     doubts = "has not learned Shirt 4% and may be lower in truth, not passing planted-examples"
     assert f"; SDA {doubts}" in writing(judged)
 
@@ -230,7 +231,7 @@ def test_one_data_set_is_enough_against_a_claim_and_findings_are_joined():
 
 
 def test_the_answer_is_the_worst_case_with_its_interval():
-    told = answer(as_the_paper_says())
+    told = answer(PAPERS)
     assert told.short == "SDA is more on MNIST, fashionMNIST and smallNORB."
     assert told.lines()[0].startswith("MNIST, eps 0.3: +20.0 points (+17.5 to +22.5); seed by seed +20.0 and +20.0")
     assert told.caveat == ""
@@ -245,7 +246,7 @@ def test_the_answer_is_the_worst_case_with_its_interval():
 
 def test_the_bound_is_the_most_frequent_class_of_the_images_that_were_attacked():
     uneven = changed("mnist-sda-robust-0", counts=[1135, *[985] * 9])
-    judged = by_words(as_the_paper_says() | {uneven.name: uneven})["strong_attacks"]
+    judged = by_words(PAPERS | {uneven.name: uneven})["strong_attacks"]
     assert "Possible is 10.0% of these, the share of their most frequent class" in writing(judged)
     assert most_frequent_share(uneven.classes) == pytest.approx(0.1135)
     assert most_frequent_share([3, 1]) == 0.75
@@ -256,7 +257,7 @@ def test_a_claim_names_its_place_and_all_runs_that_it_looks_at(claim):
     assert claim.where in PARTS
     assert set(claim.runs) <= set(RUNS)
     assert {name[-1] for name in claim.runs} == {"0", "1"}
-    records = as_the_paper_says()
+    records = dict(PAPERS)
     assert claim.judge(records).says == claim.judged(records).says  # which sees no other run
 
 
