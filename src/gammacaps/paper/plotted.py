@@ -92,7 +92,7 @@ def structure(records: Records) -> DotPlot:
         if rows:
             panels.append(Panel(title, tuple(rows)))
     series = ("T, the paper", "T, ours (a mark a seed)", "D, the paper", "D, ours (a mark a seed)")
-    words = "T near 1: each capsule has one parent. D near 0: no capsule changes with the image."
+    words = "T near 1: each capsule has one parent. D near 0: no capsule changes with the image. 3k: 3,000 steps."
     return DotPlot("T and D, trained on clean images", "score", series, tuple(panels), words, (0, 2), percent=False)
 
 
@@ -111,7 +111,7 @@ def fair(records: Records) -> DotPlot:
             panels.append(Panel(f"{title}, eps {eps:g}", tuple(rows)))
     some = any(name in records for name in BEYOND)
     series = ("each network's own loss", "all on cross-entropy (ce)", *(("beyond the paper",) if some else ()))
-    words = "The worst case over the strong attacks, with 95% intervals; a mark a seed."
+    words = "The worst case over the strong attacks, with 95% intervals; a mark a seed. 4k: 4,000 steps."
     return DotPlot("All trained under the same attack: the worst case", "right", series, tuple(panels), words)
 
 
