@@ -58,7 +58,7 @@ def test_the_answer_stands_on_the_first_screen_and_pictures_name_their_files(ope
     lead = page.locator(".lead")
     assert lead.inner_text().startswith("Is SDA more robust than RBA, and by how much? SDA is more on MNIST")
     assert lead.bounding_box()["y"] < 200
-    assert page.locator("#pgd svg.chart").first.bounding_box()["y"] < 900  # the first picture begins on the first screen
+    assert page.locator("#pgd svg.chart").first.bounding_box()["y"] < 900  # on the first screen
     captions = page.locator("figure figcaption").all_inner_texts()
     assert len(captions) == page.locator("figure").count()
     assert all("reproduction/" in caption for caption in captions)

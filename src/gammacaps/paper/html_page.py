@@ -12,6 +12,7 @@ from gammacaps.paper.readings import Records
 from gammacaps.paper.words import (
     GLOSSARY,
     PAPER_SAYS,
+    PICTURED,
     PICTURES,
     QUICK,
     RULES_APPLY,
@@ -19,6 +20,7 @@ from gammacaps.paper.words import (
     counted,
     leaning,
     lengths,
+    pictured,
 )
 from gammacaps.reporting.content import Curve, Picture, Table
 from gammacaps.reporting.markup import badge, curve, paragraphs, picture, scrolling, table
@@ -73,7 +75,7 @@ def html_page(
     for title, part, names in PICTURES:
         bodies = [
             *(_plot(folder, name, plot) for name, plot in plots.items() if name.split("-")[0] in names),
-            *(made for name in names for made in _pictures(folder, name) if name not in plots),
+            *(made for name in names for made in (_pictures(folder, name) if name in PICTURED else ())),
         ]
         if bodies:
             below.append(folded(part, title, f'<div class="reproduction">{"".join(bodies)}</div>'))
@@ -110,17 +112,12 @@ def _numbers(plot: DotPlot) -> Table:
 
 
 def _pictures(folder: Path, name: str) -> list[str]:
-    """Pictures whose names begin so, their files named under them."""
-    paths = sorted(folder.glob(f"{name}*.png"), key=lambda path: (len(path.name), path.name))
+    """Pictures that the details have drawn, their files named under them."""
     return [
-        f'<figure class="plate">{scrolling(picture(Picture(path.read_bytes(), _alt(path)), "paper"), _alt(path))}'
-        f"<figcaption>{escape(f'{folder.name}/{path.name}')}</figcaption></figure>"
-        for path in paths
+        f'<figure class="plate">{scrolling(picture(Picture(path.read_bytes(), words), "paper"), words)}'
+        f"<figcaption>{escape(f'{words}. {folder.name}/{path.name}')}</figcaption></figure>"
+        for path, words in pictured(folder, name).items()
     ]
-
-
-def _alt(path: Path) -> str:
-    return path.stem.replace("-", ", ")
 
 
 def _claims(judged: dict[Claim, Verdict]) -> str:

@@ -8,7 +8,9 @@ from gammacaps.paper.readings import Records, lacking_attacks, most_frequent_sha
 
 
 def notes(measured: Records, facts: dict[str, Any] | None) -> str:
-    lines = [_bound(measured), _units(measured), *((_possible(facts), _em(facts, measured)) if facts else ()), _dynamic(measured)]
+    lines = [_bound(measured), _units(measured)]
+    lines += [_possible(facts), _em(facts, measured)] if facts else []
+    lines += [_dynamic(measured)]
     lines += [_unequal(measured), _attack(measured), _loss(measured), _training(measured), _data(measured)]
     return "\n\n".join(line for line in lines if line)
 

@@ -20,6 +20,7 @@ from gammacaps.paper.words import (
     ABOUT,
     GLOSSARY,
     PAPER_SAYS,
+    PICTURED,
     PICTURES,
     QUICK,
     RULES_APPLY,
@@ -27,6 +28,7 @@ from gammacaps.paper.words import (
     counted,
     leaning,
     lengths,
+    pictured,
 )
 
 DETAILS = "details.md"
@@ -62,7 +64,9 @@ def page(measured: Records, folder: Path, judged: dict[Claim, Verdict], plots: P
     parts += [lengths(measured), "## The claims", RULES_APPLY, _claims(judged)]
     for title, part, names in PICTURES:
         shown = [_images(name, plots, each) if each in ("pgd", "fgsm") else _one(name, plots, each) for each in names]
-        shown = [text for text in shown if text] or [text for each in names if (text := _picture(folder, each))]
+        shown = [text for text in shown if text] or [
+            text for each in names if each in PICTURED and (text := _picture(folder, each))
+        ]
         link = f"[The figures]({name}/{DETAILS}#{ANCHORS[part]})"
         parts += [f"## {title}", *shown, link if shown else f"Not run yet. {link}"]
     parts += ["## Words", GLOSSARY, "## How it was made", ABOUT.format(folder=name, details=f"{name}/{DETAILS}")]
@@ -85,12 +89,12 @@ def _one(folder: str, plots: Plots, name: str) -> str:
 
 
 def _picture(folder: Path, name: str) -> str:
-    """Pictures that the details have drawn, whose names begin so."""
-    paths = sorted(folder.glob(f"{name}*.png"), key=lambda path: (len(path.name), path.name))
-    return "\n\n".join(
-        f"![{path.stem}]({folder.name}/{path.name})\n\n[{folder.name}/{path.name}]({folder.name}/{path.name})"
-        for path in paths
-    )
+    """Pictures that the details have drawn, their files named under them."""
+    shown = []
+    for path, words in pictured(folder, name).items():
+        place = f"{folder.name}/{path.name}"
+        shown.append(f"![{words}]({place})\n\n{words}: [{place}]({place})")
+    return "\n\n".join(shown)
 
 
 def _claims(judged: dict[Claim, Verdict]) -> str:

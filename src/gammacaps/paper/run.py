@@ -29,7 +29,7 @@ from gammacaps.runs.train_config import config_from
 from gammacaps.training.checkpoint import step_of
 from gammacaps.training.train import resume, train
 
-LEG = 1000  # steps between looks at a training that ends by what it learns
+LEG = 2500  # steps between looks at a training that ends by what it learns
 
 
 def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
@@ -113,13 +113,17 @@ def advance(planned: Planned, folder: Path, moment: int, options: ReproduceConfi
 
     One that ends by what it learns is looked at leg by leg, on images held back from training.
     """
-    plateau = planned.plateau
-    next_stop = moment if plateau is None else min(moment, LEG)
     if overwrite or not folder.exists():
-        train(planned.config, folder, overwrite=overwrite, until=next_stop)
+        train(planned.config, folder, overwrite=overwrite, until=_next_look(planned, 0, moment))
     while (step := step_of(folder)) < moment and not learned_all(planned, folder):
-        next_stop = moment if plateau is None else min(moment, step - step % LEG + LEG)
-        resume(folder, until=next_stop, device=options.device, data_dir=options.data_dir)
+        resume(folder, until=_next_look(planned, step, moment), device=options.device, data_dir=options.data_dir)
+
+
+def _next_look(planned: Planned, step: int, moment: int) -> int:
+    """The step at which it is next seen whether a training has ended; without a plateau, its moment itself."""
+    if planned.plateau is None:
+        return moment
+    return min(moment, max(planned.plateau.least, step - step % LEG + LEG))
 
 
 def learned_all(planned: Planned, folder: Path) -> bool:

@@ -1,5 +1,7 @@
 """What the page and its HTML both say, in words."""
 
+from pathlib import Path
+
 from gammacaps.paper.claims.claim import Claim, Verdict
 from gammacaps.paper.readings import Records, full_steps
 from gammacaps.paper.recipes import RECIPE_RULE
@@ -46,6 +48,26 @@ PICTURES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Activation maps", "maps", ("maps",)),
     ("Filters of the first convolution", "filters", ("filters",)),
 )
+
+PICTURED = {
+    "confusion": "Confusion matrix",
+    "features": "Inputs generated for class capsules",
+    "hidden": "Inputs generated for hidden capsules",
+    "maps": "Activation maps",
+    "filters": "Filters of the first convolution",
+}
+WHOSE = {"paper": "the paper's", "robust": "trained under attack", "standard": "trained on clean images"}
+
+
+def pictured(folder: Path, name: str) -> dict[Path, str]:
+    """The pictures that the details have drawn whose names begin so, each with what it shows."""
+    paths = sorted(folder.glob(f"{name}*.png"), key=lambda path: (len(path.name), path.name))
+    shown = {}
+    for path in paths:
+        _, _, which = path.stem.partition("-")
+        whose = f"ours after {int(which):,} steps" if which.isdecimal() else WHOSE.get(which, which)
+        shown[path] = f"{PICTURED[name]}{f', {whose}' if whose else ''}"
+    return shown
 
 
 def counted(judged: dict[Claim, Verdict]) -> str:
