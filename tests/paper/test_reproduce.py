@@ -226,7 +226,7 @@ def test_named_runs_tell_their_figures_and_the_page_s_command_of_the_same_folder
     run.reproduce(("all",), dataclasses.replace(options, runs=(SDA,)))
     told = capsys.readouterr().out
     assert told.startswith(f"{SDA}, ")
-    assert " steps: clean 90.0% of 1,000; PGD 70.0% at eps 0.1, 50.0% at eps 0.3, 10.0% at eps 0.5; " in told
+    assert " steps: clean 90.0% of 10,000; PGD 70.0% at eps 0.1, 50.0% at eps 0.3, 10.0% at eps 0.5; " in told
     assert "; T 0.50; D 0.40\n" in told
     run.reproduce(("all",), dataclasses.replace(options, runs=(OTHER,)))
     assert "; worst case 40.0% at eps 0.3" in capsys.readouterr().out
