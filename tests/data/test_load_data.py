@@ -10,7 +10,7 @@ MNIST_TEST_COUNTS = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
 def test_names() -> None:
-    assert names() == ("mnist", "fashion-mnist", "smallnorb", "fashion-mini")
+    assert names() == ("mnist", "fashion-mnist", "smallnorb", "smallnorb-scaled", "fashion-mini")
 
 
 @pytest.mark.slow
@@ -64,8 +64,8 @@ def test_size_of_a_named_set() -> None:
 
 
 ALSO = (
-    "mnist, fashion-mnist, smallnorb, fashion-mini, a folder with one sub-folder of images a class, an .npz file, "
-    "or package.module:name of a Dataset."
+    "mnist, fashion-mnist, smallnorb, smallnorb-scaled, fashion-mini, a folder with one sub-folder of images a class, "
+    "an .npz file, or package.module:name of a Dataset."
 )
 
 
@@ -88,7 +88,10 @@ ALSO = (
         ({"split": "tset"}, "There is no split 'tset' (did you mean 'test'?): use one of train, test."),
         ({"split": "validation"}, "There is no split 'validation': use one of train, test."),
         ({"views": "channel"}, "There is no way to give the views 'channel' (did you mean 'channels'?)"),
-        ({"views": "channels"}, "Only smallnorb has views, and fashion-mini is not it: leave views out."),
+        (
+            {"views": "channels"},
+            "Only smallnorb and smallnorb-scaled have views, and fashion-mini is not it: leave views out.",
+        ),
         (
             {"size": 0},
             "The size 0 is not an image size: give one number or (height, width), each from 1 to 4096.",
@@ -105,7 +108,7 @@ def test_error_words(arguments: dict[str, object], words: str) -> None:
 
 
 def test_views_of_a_named_set_without_views() -> None:
-    with pytest.raises(InputError, match="Only smallnorb has views, and mnist is not it"):
+    with pytest.raises(InputError, match="Only smallnorb and smallnorb-scaled have views, and mnist is not it"):
         load_data("mnist", views="channels")
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from gammacaps.evaluation.interval import wilson
 from gammacaps.paper.config import ReproduceConfig
-from gammacaps.paper.expected import EPS, expected
-from gammacaps.paper.plan import PALE, TENTH, plan
+from gammacaps.paper.expected import EPS, expected, of_paper
+from gammacaps.paper.plan import PALE, SCALED, TENTH, plan
 from gammacaps.paper.record import Record
 
 RUNS = plan(ReproduceConfig())
@@ -18,6 +18,21 @@ NAMES = ["T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "
 def share(accuracy: float, images: int = 1000) -> dict[str, Any]:
     right = round(accuracy * images)
     return {"accuracy": right / images, "interval": wilson(right, images), "correct": right, "images": images}
+
+
+def bits(figures: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Bits that fit a record's figures: the first images are right, so that networks agree as far as they can."""
+    results = figures["results"]
+    named = {"clean": results["clean"]}
+    named |= {f"{one['attack']}@{one['eps']:g}": one for one in (*results["attacks"], *figures.get("tenth", ()))}
+    named |= {f"authors-pgd@{one['eps']:g}": one for one in figures.get("authors", ())}
+    named |= {f"suite-worst@{one['eps']:g}": one for one in figures["worst"]}
+    packed = {}
+    for name, told in named.items():
+        count = told["images"]
+        packed[f"places:{count}"] = np.packbits(np.ones(count, dtype=bool))
+        packed[f"right:{count}:{name}"] = np.packbits(np.arange(count) < told["correct"])
+    return packed
 
 
 def row(attack: str, eps: float, accuracy: float) -> dict[str, Any]:
@@ -31,12 +46,12 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
     told = {"T": 0.5, "D": 0.4, "D0": 0.2, "clean": 0.9, "pgd": (0.7, 0.5, 0.1), "fgsm": (0.8, 0.6, 0.2)}
     told |= {"worst": (0.6, 0.4, 0.05), "shirts": 0.5, "lengths": 0.8, "concentrated": 0.5, "nothing": []}
     told |= {"tenth_pgd": (0.75, 0.45, 0.35), "tenth_fgsm": (0.85, 0.55, 0.4), "authors": None, "hidden": 6}
-    told |= {"counts": [], "skipped": [], **changes}
+    told |= {"counts": [], "skipped": [], "bits": True, **changes}
     attacks, tenth = (
         [row(attack, eps, told[f"{prefix}{attack}"][place]) for attack in ("fgsm", "pgd") for place, eps in radii]
-        for prefix, radii in (("", list(enumerate(EPS))), ("tenth_", list(enumerate(TENTH))))
+        for prefix, radii in (("", list(enumerate(planned.radii))), ("tenth_", list(enumerate(TENTH))))
     )
-    classes = 5 if planned.data == PALE else 10
+    classes = 5 if planned.data in (PALE, SCALED) else 10
     confusion = np.diag(told["counts"] or [100] * classes).tolist()
     if classes == 10:
         shirts = confusion[6][6]
@@ -46,8 +61,8 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
     every = {"mean": told["D"], "mean_over_batches_of_100": told["D"], "layers": {}}
     whole = {"complete": True, "won": {}}
     few = {"classes": [1000 // classes] * classes, "attacks": ["noise", "apgd-t"]}
-    at = dict(zip(EPS, told["worst"], strict=True))
-    worst = [{"eps": eps, **share(at.get(eps, at[0.1])), **whole, **few} for eps, _ in planned.worst]
+    at = dict(zip(planned.radii, told["worst"], strict=True))
+    worst = [{"eps": eps, **share(at.get(eps, told["worst"][0])), **whole, **few} for eps, _ in planned.worst]
     lengths = told["lengths"] if isinstance(told["lengths"], list) else [told["lengths"]] * 10
     inputs = [
         {"activation": length, "scores": [0.8 if k == place else 0.1 for k in range(10)]}
@@ -62,13 +77,13 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
         "steps": steps or planned.moments[-1],
         "total": planned.moments[-1],
         "seed": planned.config.seed,
-        "train": vars(planned.config) | {"model": []},
+        "train": vars(planned.config) | {"model": list(planned.config.model)},
         "train_seconds": 60.0,
         "measure_seconds": 30.0,
         "machine": {"device_name": "a machine", "torch": "2.13", "gammacaps": "0.1.0"},
         "commit": "abc1234",
         "results": {
-            "clean": share(told["clean"]),
+            "clean": share(told["clean"], 10_000),
             "attacks": attacks,
             "format": 2,
             "T": {"mean": told["T"], "layers": {}, "by_class": [{"mean": told["T"], "layers": {}}] * classes},
@@ -106,7 +121,7 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
         "generated_hidden": noise.integers(0, 255, (6, 1, 28, 28), dtype=np.uint8),
         "reconstructions": noise.integers(0, 255, (10, 1, 28, 28), dtype=np.uint8),
     }
-    return Record(figures, arrays)
+    return Record(figures, arrays | (bits(figures) if told["bits"] else {}))
 
 
 def as_the_paper_says() -> dict[str, Record]:
@@ -125,14 +140,15 @@ def changed(name: str, **changes: Any) -> Record:
 
 
 def _paper(name: str) -> dict[str, Any]:
-    planned, paper = RUNS[name], expected()
+    planned = RUNS[name]
+    data = PALE if planned.data == SCALED else planned.data
     told: dict[str, Any] = {"worst": (0.3, 0.2, 0.0)} if planned.rule != "sda" else {}
     if planned.rule == "cnn":
         return told | {"pgd": (0.9, 0.5, 0.0), "concentrated": 0.6}
-    structure = paper["structure"][planned.data][planned.rule]
+    structure = of_paper("structure", data, planned.rule)
     told |= {"T": structure["T"], "D": structure["D"], "D0": structure["D0"], "clean": structure["accuracy"] / 100}
     if (planned.rule == "sda") == planned.config.robust:
-        told |= {attack: [x / 100 for x in paper[attack][planned.data][planned.rule]] for attack in ("pgd", "fgsm")}
+        told |= {attack: [x / 100 for x in of_paper(attack, data, planned.rule)] for attack in ("pgd", "fgsm")}
     if planned.config.robust:
         told["concentrated"] = 0.6
     if planned.kind == "long":

@@ -9,7 +9,8 @@ from made_up import as_the_paper_says
 from gammacaps.data import load_set
 from gammacaps.paper import facts
 from gammacaps.paper.config import ReproduceConfig
-from gammacaps.paper.page import page, write_page
+from gammacaps.paper.details import details
+from gammacaps.paper.page import write_page
 from gammacaps.paper.record import FACTS, read_records
 from gammacaps.paper.upper_bound import between_classes, upper_bound
 
@@ -71,11 +72,11 @@ def test_facts_are_made_once_and_stand_on_the_page(tmp_path, monkeypatch):
     assert T[3] > 0.8  # hard without any training
     assert told["data"]["smallnorb"]["images"] == 50
     assert told["data"]["smallnorb"]["possible"]["0.5"] == 0.1  # all can become the same grey image
-    text = page(as_the_paper_says(), tmp_path, told)
+    text = details(as_the_paper_says(), tmp_path, {}, told)
     assert f"0.00 with 1, {T[1]:.2f} with 2, {T[2]:.2f} with 3" in text
     assert "10.0% at 0.5" in text
     write_page(tmp_path / "reproduction")
-    assert "**T of EM.**" in (tmp_path / "reproduction.md").read_text()
+    assert "**T of EM.**" in (tmp_path / "reproduction" / "details.md").read_text()
     assert (tmp_path / "reproduction" / FACTS).exists()
     assert read_records(tmp_path / "reproduction") == {}
 

@@ -3,10 +3,11 @@
 import dataclasses
 import fcntl
 import json
+import re
 import shutil
 
 import pytest
-from made_up import record, share
+from made_up import bits, record, share
 
 from gammacaps.attacks import attack_names
 from gammacaps.cli import main
@@ -73,9 +74,11 @@ def test_all_of_it_in_small(options, done, tmp_path, capsys):
         ("attack_strongly", OTHER, None),
     ]
     page = (tmp_path / "reproduction.md").read_text()
+    details = (tmp_path / "reproduction" / "details.md").read_text()
     assert "This is the cut-down version" in page
-    assert "| fashionMNIST | SDA | 4 | 0 | under attack, eps 0.3 | 71.63 |" in page
-    assert "Ours after 2 steps" in page
+    assert "This is the cut-down version" in (tmp_path / "reproduction.html").read_text()
+    assert "| fashionMNIST | SDA | 4 | 0 | under attack, eps 0.3 | 71.63 |" in details
+    assert "Ours after 2 steps" in details
     found = read_records(tmp_path / "reproduction")
     last = found[SDA]
     assert last.earlier[0].steps == 2
@@ -84,6 +87,16 @@ def test_all_of_it_in_small(options, done, tmp_path, capsys):
     assert {row["loss"] for row in last.figures["authors"]} == {"ce"}
     assert "authors" not in found[OTHER].figures  # a CNN has no lengths
     for one in found.values():
+        for attack, eps, told in (
+            ("clean", None, one.figures["results"]["clean"]),
+            ("pgd", 0.3, one.accuracy("pgd", 0.3)),
+            ("worst", 0.3, one.worst(0.3)),
+        ):
+            assert one.bits(attack, eps).right.sum() == told["correct"]
+        assert {key.split(":")[2] for key in one.arrays if ":suite-" in key} == {
+            "suite-clean",
+            *(f"suite-{name}@0.3" for name in ("noise", "fgsm", "pgd", "worst")),
+        }
         assert sum(one.worst(0.3)["classes"]) == one.worst(0.3)["images"] == 20
     sizes = [path.stat().st_size for path in (tmp_path / "reproduction").iterdir() if path.suffix in (".json", ".npz")]
     assert max(sizes) < 200_000
@@ -112,7 +125,8 @@ def made_up(monkeypatch, done):
     def measured(folder, planned, options):
         noted("measure", folder)
         results = {**figures[planned.name]["results"], "weights": identity(load(folder))}
-        return {"results": results, "worst": [], "checks": [], "skipped": []}, {}
+        told = {"results": results, "worst": [], "checks": [], "skipped": []}
+        return told, bits(told)
 
     def attacked(folder, planned, options, eps, images):
         noted("attack_strongly", folder)
@@ -120,11 +134,11 @@ def made_up(monkeypatch, done):
         won = {identity(load(folder)): {"broke": 12, "alone": 12}}  # so that one sees which weights were attacked
         row = {"eps": eps, **share(0.4, 20), "complete": True, "won": won, "classes": [2] * 10}
         row |= {"attacks": suite[1:], "suite": suite}
-        return {"worst": [row], "checks": [], "skipped": []}
+        return {"worst": [row], "checks": [], "skipped": []}, {}
 
     monkeypatch.setattr(run, "measure", measured)
     monkeypatch.setattr(run, "attack_strongly", attacked)
-    monkeypatch.setattr(run, "write_page", lambda *_, **__: None)
+    monkeypatch.setattr(run, "write_page", lambda *_, **__: ())
     return before
 
 
@@ -212,32 +226,56 @@ def test_named_runs_tell_their_figures_and_the_page_s_command_of_the_same_folder
     run.reproduce(("all",), dataclasses.replace(options, runs=(SDA,)))
     told = capsys.readouterr().out
     assert told.startswith(f"{SDA}, ")
-    assert " steps: clean 90.0% of 1,000; PGD 70.0% at eps 0.1, 50.0% at eps 0.3, 10.0% at eps 0.5; " in told
+    assert " steps: clean 90.0% of 10,000; PGD 70.0% at eps 0.1, 50.0% at eps 0.3, 10.0% at eps 0.5; " in told
     assert "; T 0.50; D 0.40\n" in told
     run.reproduce(("all",), dataclasses.replace(options, runs=(OTHER,)))
     assert "; worst case 40.0% at eps 0.3" in capsys.readouterr().out
     assert f"gammacaps reproduce --page --quick --results {options.results}\n" in told
 
 
-def test_runs_of_another_length_are_made_anew_where_asked(options, tmp_path):
+def test_runs_of_another_length_are_made_anew(options):
     folder = options.results_folder
     folder.mkdir()
-    figures = {**record(OTHER).figures, "train": TRAINED, "steps": 3, "total": 3}
+    figures = {**record(OTHER).figures, "train": TRAINED, "steps": 4, "total": 4}
+    write_record(path_of(folder, OTHER), figures, bits(figures))
+    assert run.finished(PLAN[1], options)
+    write_record(path_of(folder, OTHER), figures | {"steps": 3, "total": 3}, bits(figures))
+    assert not run.finished(PLAN[1], options)
+
+
+def test_a_record_without_bits_is_read_and_made_anew(options):
+    folder = options.results_folder
+    folder.mkdir()
+    figures = {**record(OTHER).figures, "train": TRAINED, "steps": 4, "total": 4}
     write_record(path_of(folder, OTHER), figures, {})
-    assert run.finished(PLAN[1], options)  # no length was asked for
-    longer = ReproduceConfig(quick=True, results=folder, steps=4)
-    assert not run.finished(PLAN[1], longer)
+    assert read_records(folder)[OTHER].bits("clean") is None
+    assert not run.finished(PLAN[1], options)
+
+
+@pytest.mark.slow
+def test_a_run_waits_for_what_it_needs(options, done, made_up, monkeypatch, capsys):
+    waiting = dataclasses.replace(PLAN[1], needs=(SDA,))
+    monkeypatch.setattr(run, "chosen", lambda options, parts: [waiting])
+    monkeypatch.setattr(run, "plan", lambda options: {OTHER: waiting})
+    run.reproduce(("all",), options)
+    assert done == []
+    assert f"1/1 {OTHER}: waits for {SDA}." in capsys.readouterr().err
+    monkeypatch.setattr(run, "plan", lambda options: {OTHER: PLAN[1]})
+    run.reproduce(("all",), options)
+    assert {call[1] for call in done} == {OTHER}
 
 
 def test_a_run_that_lacks_a_radius_of_the_tables_is_made_anew(options):
     folder = options.results_folder
     folder.mkdir()
-    figures = {**record(OTHER).figures, "train": TRAINED, "total": 4}
-    write_record(path_of(folder, OTHER), figures, {})
+    figures = {**record(OTHER).figures, "train": TRAINED, "total": 4, "steps": 4}
+    write_record(path_of(folder, OTHER), figures, bits(figures))
     assert run.finished(PLAN[1], options)
     assert run.measured(PLAN[1], options, 4)
     attacks = [row for row in figures["results"]["attacks"] if row["eps"] != 0.5]
-    write_record(path_of(folder, OTHER), {**figures, "results": {**figures["results"], "attacks": attacks}}, {})
+    write_record(
+        path_of(folder, OTHER), {**figures, "results": {**figures["results"], "attacks": attacks}}, bits(figures)
+    )
     assert not run.finished(PLAN[1], options)
     assert not run.measured(PLAN[1], options, 4)
 
@@ -269,12 +307,15 @@ def test_a_run_that_another_process_is_at_is_left_to_it(options, done, made_up, 
 def test_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     main(["reproduce", "confusion", "--dry-run"])
-    assert "1 runs, " in capsys.readouterr().out
+    assert "2 runs, 2 left: " in capsys.readouterr().out
+    main(["reproduce", "--dry-run", "--share", "2/5"])
+    assert re.search(r"\n1[5-9] runs, ", capsys.readouterr().out)
     main(["reproduce", "--quick", "--dry-run"])
     assert "about 10 minutes on 2 cores" in capsys.readouterr().out
     for arguments, words in (
         (["--runs", "mnist"], "no run of the reproduction 'mnist'"),
         (["table9"], ""),
+        (["--share", "7/5"], "share must be a part such as 2/5"),
         (["--page"], "There are no figures in docs/reproduction yet"),
     ):
         with pytest.raises(SystemExit, match="2"):

@@ -53,10 +53,15 @@ def _folders(name: str, data_dir: str | Path | None) -> Iterator[Path]:
             root = user_path(folder)
             if not root.is_dir():
                 raise InputError(f"{what}, {folder}, does not exist: correct it, or leave it out to download.")
-            yield root / name
+            yield root / _folder(name)
             yield root
     yield from map(Path, NAMED_SETS[name].folders)
     yield _cache(name)
+
+
+def _folder(name: str) -> str:
+    """What the folder of a set's files is called."""
+    return NAMED_SETS[name].files_of or name
 
 
 def _present(folder: Path, file: File) -> Path | None:
@@ -67,7 +72,7 @@ def _present(folder: Path, file: File) -> Path | None:
 def _cache(name: str) -> Path:
     import pooch  # only here, since it takes a moment and is not needed where the files are at hand
 
-    return Path(pooch.os_cache("gammacaps")) / name
+    return Path(pooch.os_cache("gammacaps")) / _folder(name)
 
 
 def _download(name: str, split: str) -> LocalFiles:

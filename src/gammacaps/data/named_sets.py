@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +48,8 @@ class NamedSet:
     url: str = ""  # the first edition's files, gzipped, are fetched from here; without it from nowhere
     read: SplitReader = read_idx_split
     size: tuple[int, int] | None = None  # what images are resized to unless the user says; None: not at all
+    scaled: bool = False  # whether each image is scaled to mean 0 and deviation 1, as `data.scaled` says
+    files_of: str = ""  # the set whose files it shares; without it its own
     views: bool = False  # whether the channels are views of one thing, each of which can be an image of its own
     folders: tuple[str, ...] = ()  # where packages of the operating system put it
     credit: str = ""  # what a card calls it, with its licence
@@ -167,7 +169,9 @@ SMALLNORB = NamedSet(
         "road vehicles": ("truck", "car"),
     },
 )
-NAMED_SETS = {data.name: data for data in (MNIST, FASHION, SMALLNORB)}
+# The same images in the scale that the paper's radii on smallNORB fit: see docs/decisions.md.
+SMALLNORB_SCALED = replace(SMALLNORB, name="smallnorb-scaled", scaled=True, files_of="smallnorb")
+NAMED_SETS = {data.name: data for data in (MNIST, FASHION, SMALLNORB, SMALLNORB_SCALED)}
 OURS = (*NAMED_SETS, MINI)
 
 

@@ -13,6 +13,7 @@ from gammacaps.data.formats import Content, read_content
 from gammacaps.data.named_files import obtain
 from gammacaps.data.named_sets import NAMED_SETS, File
 from gammacaps.data.pixels import to_unit
+from gammacaps.data.scaled import scaled
 from gammacaps.errors import InputError
 
 VIEWS = ("separate", "channels")
@@ -40,6 +41,8 @@ def read_named(name: str, split: str, data_dir: str | Path | None, size: tuple[i
         labels = labels.repeat(pixels.shape[1])
         pixels = pixels.reshape(-1, 1, *pixels.shape[2:])  # [2N 1 H W]
     images = to_unit(pixels, size or data.size)
+    if data.scaled:
+        images = scaled(images)
     return DataSet(images, torch.from_numpy(labels), data.class_names, name, raw.source)
 
 

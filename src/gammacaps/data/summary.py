@@ -26,7 +26,7 @@ def _absent(name: str) -> str:
 def overview(data_dir: str | None = None) -> tuple[dict[str, Any], str]:
     """Every named set and where it would be read from, as data and as words."""
     places = {name: find(name, data_dir) for name in names()}
-    lines = [f"  {name:<14} {place or _absent(name)}" for name, place in places.items()]
+    lines = [f"  {name:<16} {place or _absent(name)}" for name, place in places.items()]
     facts = {name: None if place is None else str(place) for name, place in places.items()}
     return facts, "\n".join(lines)
 

@@ -11,6 +11,7 @@ from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import DataSet, StoredSet
 from gammacaps.distributed.processes import ALONE, Processes, own_device
 from gammacaps.environment import describe_machine
+from gammacaps.evaluation.by_image import ByImage
 from gammacaps.evaluation.class_turns import in_turns
 from gammacaps.evaluation.clean import clean_figures
 from gammacaps.evaluation.config import EvaluateConfig
@@ -30,6 +31,7 @@ def evaluate(
     other: Classifier | None = None,
     store: PredictionStore | None = None,
     processes: Processes = ALONE,
+    by_image: ByImage | None = None,
 ) -> dict[str, Any]:
     """All figures of a network on a test set, as the plain values of results.json; see `robustness`."""
     check_fit(model, data)
@@ -41,6 +43,7 @@ def evaluate(
     started = time.monotonic()
     scores, structure = clean_figures(model, images, labels, config.batch, progress, processes)
     shared: dict[str, Any] = {"places": places, "store": store, "progress": progress, "processes": processes}
+    shared["by_image"] = by_image
     figures = robustness(model, images, labels, config, other=other, scores=scores, **shared)
     return {
         "format": FORMAT,

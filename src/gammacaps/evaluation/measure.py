@@ -117,13 +117,18 @@ def rows(outcomes: list[Measured], correct: Tensor) -> list[dict[str, Any]]:
     """Accuracy under each attack. An image counts if it is right both clean and attacked: no change is a change too."""
     result = []
     for one in outcomes:
-        stood = correct.clone()
-        for before in outcomes:
-            if before is one or (before.spec.eps == one.spec.eps and before.spec.attack in one.spec.after):
-                stood &= ~before.broken
-        row = {**one.spec.row(), **share(stood[one.done]), "seconds": one.seconds}
+        row = {**one.spec.row(), **share(stood_under(one, outcomes, correct)[one.done]), "seconds": one.seconds}
         result.append({**row, "complete": bool(one.done.all())})
     return result
+
+
+def stood_under(one: Measured, outcomes: list[Measured], correct: Tensor) -> Tensor:
+    """Which images (M) are right both clean and under an attack, and under those that it is given the rest of."""
+    stood = correct.clone()
+    for before in outcomes:
+        if before is one or (before.spec.eps == one.spec.eps and before.spec.attack in one.spec.after):
+            stood &= ~before.broken
+    return stood
 
 
 def worst(outcomes: list[Measured], correct: Tensor) -> list[dict[str, Any]]:

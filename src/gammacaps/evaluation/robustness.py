@@ -11,6 +11,7 @@ from gammacaps.attacks.attack import victim_of
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.data import StoredImages
 from gammacaps.distributed.processes import ALONE, Processes
+from gammacaps.evaluation.by_image import ByImage
 from gammacaps.evaluation.checks import all_checks, verdict
 from gammacaps.evaluation.clean import clean_scores
 from gammacaps.evaluation.config import EvaluateConfig
@@ -36,6 +37,7 @@ def robustness(
     store: PredictionStore | None = None,
     progress: OnProgress = lambda *_: None,
     processes: Processes = ALONE,
+    by_image: ByImage | None = None,
 ) -> dict[str, Any]:
     """Accuracy clean, under each attack and under the worst of them, with the checks, as plain values.
 
@@ -47,6 +49,7 @@ def robustness(
         places: where the images stand in their data set, by which the store knows them.
         store: what was measured before, and what is measured now.
         processes: those that share the work; each gets all figures, and the first alone runs the checks.
+        by_image: is told which images were right, clean and under each attack that has come to all of them.
     """
     config = config or EvaluateConfig()
     started = time.monotonic()
@@ -67,6 +70,8 @@ def robustness(
         skipped += [words for words in left_out if words not in skipped]
     outcomes = measure(job, specs, progress)
     curve = measure(job, sweep_specs(config), progress)
+    if by_image is not None:
+        by_image.take(places, correct, outcomes)
     result = {
         "clean": share(correct),
         "attacks": rows(outcomes, correct),

@@ -10,6 +10,7 @@ from gammacaps.attacks.table import attack_named
 from gammacaps.data.fingerprint import fingerprint
 from gammacaps.distributed.processes import Processes, joined, own_device
 from gammacaps.errors import InputError
+from gammacaps.evaluation.by_image import ByImage
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import evaluate
 from gammacaps.evaluation.identity import identity
@@ -25,17 +26,24 @@ FOLDER = "evaluation"  # in the run's folder: what each attack made of each imag
 
 
 def evaluate_run(
-    run: Path, config: EvaluateConfig, *, quiet: bool = False, processes: Processes | None = None
+    run: Path,
+    config: EvaluateConfig,
+    *,
+    quiet: bool = False,
+    processes: Processes | None = None,
+    by_image: ByImage | None = None,
 ) -> dict[str, Any]:
     """The figures of a run, on the data it was trained on unless the configuration names other data.
 
     Processes that torchrun started share the work unless told otherwise; the first reads and writes the run's folder.
     """
     with joined() if processes is None else contextlib.nullcontext(processes) as together:
-        return _evaluate_run(run, config, quiet or together.rank > 0, together)
+        return _evaluate_run(run, config, quiet or together.rank > 0, together, by_image)
 
 
-def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Processes) -> dict[str, Any]:
+def _evaluate_run(
+    run: Path, config: EvaluateConfig, quiet: bool, processes: Processes, by_image: ByImage | None
+) -> dict[str, Any]:
     of = processes.first(lambda: Run(run).checked())
     name = of.data_name(config.data, trust=config.trust)
     data_dir = of.data_dir(config.data_dir)
@@ -61,7 +69,8 @@ def _evaluate_run(run: Path, config: EvaluateConfig, quiet: bool, processes: Pro
             processes.each(lambda: own_device(config.device))
             other = processes.first(lambda: surrogate_network(folder, training_data, quiet))
             other.to(own_device(config.device))
-        results = evaluate(model, data, config, Progress(quiet=quiet), other=other, store=store, processes=processes)
+        shared: dict[str, Any] = {"other": other, "store": store, "processes": processes, "by_image": by_image}
+        results = evaluate(model, data, config, Progress(quiet=quiet), **shared)
     except KeyboardInterrupt:
         words = f"Stopped. What was measured is kept in {run / FOLDER}: the same command goes on from there."
         raise KeyboardInterrupt(words) from None

@@ -52,3 +52,8 @@ def check_fit(model: Model, data: DataSet | StoredSet, advice: str = "evaluate i
             f"The network takes images of shape {model.image_shape} in {model.classes} classes, but "
             f"{data.name} has {shape} in {classes}: {advice}."
         )
+
+
+def rescaled(images: Tensor, input_scale: int) -> Tensor:
+    """What a network's first layer is given: the images, or their difference from grey times a number."""
+    return images if input_scale == 1 else (images - 0.5) * input_scale

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gammacaps.errors import InputError
-from gammacaps.models.checks import check_counts, check_input
+from gammacaps.models.checks import check_counts, check_input, rescaled
 from gammacaps.models.protocol import Model
 from gammacaps.names import StemName
 from gammacaps.nn import DeepEncoder
@@ -28,6 +28,7 @@ class CNNConfig:
     width: int = 1024
     stem: StemName = "madry"
     deep_filters: int = 64  # of the deep stem's first stage
+    input_scale: int = 1  # the network is given (image - 0.5) times this; 1: the image itself
 
 
 class CNN(Model):
@@ -56,7 +57,7 @@ class CNN(Model):
 
     def encode(self, images: Tensor) -> Float[Tensor, "B F"]:
         """What the convolutions give, as one row an image."""
-        return self.layers[: self.encoding](images)
+        return self.layers[: self.encoding](rescaled(images, self.config.input_scale))
 
 
 def _stem(config: CNNConfig) -> tuple[list[nn.Module], int]:

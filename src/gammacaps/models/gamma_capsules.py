@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gammacaps.errors import InputError
-from gammacaps.models.checks import check_counts, check_input
+from gammacaps.models.checks import check_counts, check_input, rescaled
 from gammacaps.models.parse import Parse
 from gammacaps.models.protocol import require_decoder
 from gammacaps.models.routed import RoutedNetwork
@@ -47,6 +47,7 @@ class GammaCapsConfig:
     scale_over: ScaleOver = "capsule"
     routing_bias: bool = True
     decoder: tuple[int, ...] = (512, 1024)  # widths of its layers; () for no decoder
+    input_scale: int = 1  # the network is given (image - 0.5) times this; 1: the image itself
     # Of the deep encoder alone, which has no stride:
     depth: int = 2  # convolutions in a stage
     activation: ActivationName = "relu"
@@ -120,7 +121,7 @@ class GammaCapsNet(RoutedNetwork):
 
     def encode(self, images: Tensor) -> Float[Tensor, "B I d"]:
         """The primary capsules."""
-        return self.primary(self.encoder(images))
+        return self.primary(self.encoder(rescaled(images, self.config.input_scale)))
 
     def parse(self, images: Tensor, *, couplings: bool = True) -> Parse:
         """Poses, activations, couplings and scores of all layers."""
@@ -175,6 +176,6 @@ def has_kernels(model: object) -> TypeGuard[GammaCapsNet]:
 
     Kernels would pass hooks by: with them what switches capsules off.
     """
-    if not isinstance(model, GammaCapsNet):
+    if not isinstance(model, GammaCapsNet) or model.config.input_scale != 1:
         return False
     return not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())

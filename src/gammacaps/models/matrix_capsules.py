@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gammacaps.models.checks import check_counts, check_input
+from gammacaps.models.checks import check_counts, check_input, rescaled
 from gammacaps.models.parse import Parse
 from gammacaps.models.routed import RoutedNetwork
 from gammacaps.nn import MatrixCapsules, MatrixPrimary, layers_of
@@ -23,6 +23,7 @@ class MatrixCapsConfig:
     primary_types: int = 8
     types: tuple[int, int] = (16, 16)
     iterations: int = 3
+    input_scale: int = 1  # the network is given (image - 0.5) times this; 1: the image itself
 
 
 class MatrixCapsNet(RoutedNetwork):
@@ -81,7 +82,7 @@ class MatrixCapsNet(RoutedNetwork):
 
     def encode(self, images: Tensor) -> MatrixLayer:
         """The primary capsules."""
-        return self.primary(self.encoder(images))
+        return self.primary(self.encoder(rescaled(images, self.config.input_scale)))
 
     def parse(self, images: Tensor, *, couplings: bool = True) -> Parse:
         """Poses (16 entries each), activations, couplings and scores of all layers."""

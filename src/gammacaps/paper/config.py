@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from gammacaps.errors import InputError
 from gammacaps.evaluation.config import check_attacks
 from gammacaps.options import check_whole
 
@@ -12,6 +13,9 @@ PaperPart = Literal[
     "table2",
     "fgsm",
     "fair",
+    "scaled",
+    "beyond",
+    "recipes",
     "confusion",
     "features",
     "hidden",
@@ -27,11 +31,12 @@ class ReproduceConfig:
     """How to reproduce. A run whose small file of figures is in the results folder is done, and not trained again."""
 
     runs: tuple[str, ...] = ()
-    """Only these runs, whose figures are printed, and no page: so that several processes can share the work (see
-    --dry-run for the names)."""
+    """Only these runs, whose figures are printed, and no page (see --dry-run for the names)."""
+    share: str | None = None
+    """Only one part of the runs, such as 2/5, for the second of five machines: all parts cost about the same. On one
+    machine, start the same command several times instead: each process takes runs that no other is at."""
     steps: int | None = None
-    """Length of each training (EM gets its share of it); without it as --dry-run lists. Where it is given, runs that
-    were shorter are done again; without it runs of any length count as done."""
+    """Length of each training; without it as --dry-run lists. Runs that were shorter are done again."""
     evaluate_images: int | None = None
     """Measure on so many test images at most; without it on all, and on 1,000 for the strong attacks."""
     suite: tuple[str, ...] = ()
@@ -41,9 +46,9 @@ class ReproduceConfig:
     quick: bool = False
     """A cut-down version of everything, about 10 minutes on 2 cores: small networks, few steps, few images."""
     dry_run: bool = False
-    """List the runs with what they will cost, and do nothing."""
+    """List the runs with the minutes that each will take on an H200, and do nothing."""
     page: bool = False
-    """Only write the page again from the figures that are there."""
+    """Only write the page again, as markdown and as one HTML file, from the figures that are there."""
     results: Path | None = None
     """Folder of the figures, the page beside it; without it docs/reproduction, for --quick runs/quick/reproduction."""
     work: Path | None = None
@@ -58,6 +63,16 @@ class ReproduceConfig:
             check_attacks(self.suite)
         for name in ("steps", "evaluate_images"):
             check_whole(name, getattr(self, name))
+        self.part_of_work()
+
+    def part_of_work(self) -> tuple[int, int]:
+        """Which of how many parts of the runs are meant, from (1, 1)."""
+        if self.share is None:
+            return 1, 1
+        mine, _, parts = self.share.partition("/")
+        if not (mine.isdecimal() and parts.isdecimal() and 1 <= int(mine) <= int(parts) <= 1000):
+            raise InputError(f"share must be a part such as 2/5, the second of five, not {self.share!r}.")
+        return int(mine), int(parts)
 
     @property
     def results_folder(self) -> Path:

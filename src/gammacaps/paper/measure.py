@@ -7,10 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gammacaps.data import DataSet, load_set
+from gammacaps.data import DataSet, load_set, open_set
+from gammacaps.data.scaled import SPAN
 from gammacaps.environment import pick_device
+from gammacaps.evaluation.by_image import ByImage
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.evaluate import balanced
+from gammacaps.evaluation.evaluate import balanced, evaluate
+from gammacaps.evaluation.identity import identity
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.explain.activate import activate_all
 from gammacaps.explain.filters import first_filters
@@ -20,10 +23,13 @@ from gammacaps.explain.reconstruct import reconstruct
 from gammacaps.models import CapsuleModel, Model, has_capsules
 from gammacaps.names import AttackLossName
 from gammacaps.paper.config import ReproduceConfig
-from gammacaps.paper.expected import EPS
-from gammacaps.paper.plan import PALE, PARTS, QUICK_INPUTS, QUICK_SUITE, TENTH, Planned, limited
+from gammacaps.paper.plan import PALE, PARTS, SCALED, TENTH, Planned, limited
+from gammacaps.paper.record import AUTHORS, SUITE_BITS
+from gammacaps.paper.trainings import QUICK_INPUTS, QUICK_SUITE
+from gammacaps.progress import Progress
 from gammacaps.reporting.study import ON_CPU, ON_GPU
 from gammacaps.runs.run import Run
+from gammacaps.training.held_back import split_off
 
 AUTHORS_LOSS: AttackLossName = "ce"  # what PGD makes large in the authors' code
 TENTH_STEP = 0.0025  # 40 of them cross the largest ball
@@ -38,16 +44,28 @@ def measure(run: Path, planned: Planned, options: ReproduceConfig) -> tuple[dict
     device = pick_device(options.device)
     test = load_set(config.data, "test", data_dir=config.data_dir, size=config.size)
     common = _common(planned, options, planned.images)
-    paper = EvaluateConfig(attacks=("paper",), eps=EPS, checks=False, **common)
-    figures: dict[str, Any] = {"results": _small(evaluate_run(run, paper)), "worst": [], "checks": [], "skipped": []}
-    if planned.name in PARTS["table2"]:
-        authors = EvaluateConfig(attacks=("pgd",), eps=EPS, attack_loss=AUTHORS_LOSS, checks=False, **common)
-        figures["authors"] = evaluate_run(run, authors)["attacks"]
-    if planned.data == PALE:
-        tenth = EvaluateConfig(attacks=("paper",), eps=TENTH, attack_step=TENTH_STEP, checks=False, **common)
-        figures["tenth"] = evaluate_run(run, tenth)["attacks"]
+    papers: dict[str, Any] = {"eps": planned.radii, "checks": False, **common}
+    if planned.data == SCALED:
+        papers["attack_step"] = EvaluateConfig.attack_step / SPAN  # type: ignore[operator]  # 0.01 unless told
     arrays: Arrays = {}
+
+    def evaluated(evaluate: EvaluateConfig, prefix: str = "") -> dict[str, Any]:
+        by_image = ByImage()
+        results = _evaluated(run, planned, evaluate, by_image)
+        arrays.update(by_image.packed(_images_of(planned, test), prefix))
+        return results
+
+    results = _small(evaluated(EvaluateConfig(attacks=("paper",), **papers)))
+    figures: dict[str, Any] = {"results": results, "worst": [], "checks": [], "skipped": []}
+    if planned.name in (*PARTS["table2"], *PARTS["scaled"]):
+        authors = EvaluateConfig(attacks=("pgd",), attack_loss=AUTHORS_LOSS, **papers)
+        figures["authors"] = evaluated(authors, AUTHORS)["attacks"]
+    if planned.data == PALE:
+        tenth = {**papers, "eps": TENTH, "attack_step": TENTH_STEP}
+        figures["tenth"] = evaluated(EvaluateConfig(attacks=("paper",), **tenth))["attacks"]
     model = Run(run).model(device)
+    if planned.held_back:
+        return figures, arrays
     _look(model, test, figures, arrays)
     if planned.generate and has_capsules(model):
         made = QUICK_INPUTS if options.quick else ON_CPU if device.type == "cpu" else ON_GPU
@@ -55,19 +73,42 @@ def measure(run: Path, planned: Planned, options: ReproduceConfig) -> tuple[dict
     return figures, arrays
 
 
+def _evaluated(run: Path, planned: Planned, config: EvaluateConfig, by_image: ByImage) -> dict[str, Any]:
+    """The figures of a run on test images; of a trial of a recipe on the images that its training held back."""
+    if not planned.held_back:
+        return evaluate_run(run, config, by_image=by_image)
+    train = planned.config
+    whole = open_set(train.data, "train", data_dir=train.data_dir, size=train.size)
+    _, held_back = split_off(whole, train)
+    assert held_back is not None
+    model = Run(run).model()
+    results = evaluate(model, held_back, config, Progress(quiet=True), by_image=by_image)
+    results["data"]["split"] = "held back from training"
+    return {"weights": identity(model), "trained_steps": Run(run).steps, **results}
+
+
+def _images_of(planned: Planned, test: DataSet) -> int:
+    """How many images the set has whose places are told."""
+    return planned.config.validate if planned.held_back else len(test.labels)
+
+
 def attack_strongly(
     run: Path, planned: Planned, options: ReproduceConfig, eps: float, images: int | None
-) -> dict[str, list[Any]]:
-    """Figures that the suite at one radius adds."""
+) -> tuple[dict[str, list[Any]], Arrays]:
+    """Figures that the suite at one radius adds, and what became of each image."""
     checks = eps == planned.config.eps and not options.quick
     common = _common(planned, options, images)
-    config = EvaluateConfig(attacks=suite_of(options), eps=(eps,), checks=checks, **common)
-    results = evaluate_run(run, config)
+    if planned.data == SCALED:
+        common["attack_step"] = EvaluateConfig.attack_step / SPAN  # type: ignore[operator]  # as in `measure`
+    config, by_image = EvaluateConfig(attacks=suite_of(options), eps=(eps,), checks=checks, **common), ByImage()
+    results = evaluate_run(run, config, by_image=by_image)
     classes = [sum(row) for row in results["confusion"]]  # of the images that the suite had
     about = {"classes": classes, "attacks": [row["attack"] for row in results["attacks"]]}
     about["suite"] = list(config.named_attacks())  # those that can't run on the network among them
     worst = [{**row, **about} for row in results["worst"]]
-    return {"worst": worst, "checks": results.get("checks", []), "skipped": results["skipped"]}
+    figures = {"worst": worst, "checks": results.get("checks", []), "skipped": results["skipped"]}
+    test = load_set(planned.config.data, "test", data_dir=planned.config.data_dir, size=planned.config.size)
+    return figures, by_image.packed(len(test.labels), SUITE_BITS)
 
 
 def suite_of(options: ReproduceConfig) -> tuple[str, ...]:

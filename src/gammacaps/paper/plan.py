@@ -1,85 +1,39 @@
-"""Which runs each table and figure needs, as data: their names, how they are trained, and what is measured of them."""
+"""Which runs each table and figure needs, as data: their names, and what is measured of them."""
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from gammacaps.data.scaled import SPAN
 from gammacaps.errors import InputError, check_choice
 from gammacaps.paper.config import ReproduceConfig
 from gammacaps.paper.expected import EPS
+from gammacaps.paper.recipes import RECIPE_STEPS, RECIPES, UNDECIDED, decided_recipe
+from gammacaps.paper.trainings import (
+    MOMENT,
+    PLATEAU,
+    QUICK_IMAGES,
+    QUICK_STEPS,
+    TRAININGS,
+    Plateau,
+    longest_training,
+    training_fields,
+)
 from gammacaps.runs.train_config import TrainConfig
 
 DATA = {"mnist": "MNIST", "fashion-mnist": "fashionMNIST", "smallnorb": "smallNORB"}
-RULES = {"rba": "RBA", "em": "EM", "sda": "SDA", "cnn": "CNN"}
+SCALED = "smallnorb-scaled"  # smallNORB again, each image scaled to mean 0 and deviation 1
+TITLES = {**DATA, SCALED: "smallNORB, scaled"}
+RULES = {"rba": "RBA", "em": "EM", "em2": "EM, 2 iterations", "sda": "SDA", "cnn": "CNN"}
 PALE = "smallnorb"  # whose pixels deviate so little that the paper's radii are measured in a tenth too
 JUDGED = tuple(data for data in DATA if data != PALE)  # on which ours are trained under attack at the paper's radius
 TENTH = (0.01, 0.03, 0.05)  # what they are where each image is scaled to a deviation of 1
 SHOWN = "fashion-mnist"  # the data whose capsules the paper looks at
-STEPS = {"standard": 3000, "robust": 4000, "entropy": 4000, "long": 15000}
-MOMENT = 5000  # the paper's first look into a network that it trains for 15,000 steps
-
-# On clean images: the paper's rate. What is measured is the weights' running mean, which stands for the steps around a
-# moment.
-CLEAN: dict[str, Any] = {"preset": "paper", "eps": 0.3, "lr": 1e-3, "schedule": "constant", "ema": 0.999}
-# Under attack: the paper's radius, by 10 steps of 0.04 where the paper takes 40 of 0.01, which take three times as
-# long, and a higher rate that falls to 0.
-ATTACKED: dict[str, Any] = {
-    **CLEAN,
-    "attack_step": 0.04,
-    "attack_steps": 10,
-    "eps_ramp": 0.1,
-    "lr": 3e-3,
-    "schedule": "cosine",
-}
-# In 4,000 steps at 0.3 on fashionMNIST: more clean images are right than with the shorter ramp (docs/decisions.md).
-GRADUAL: dict[str, Any] = {"eps_ramp": 0.5}
-# As under attack, but all that a network learns from and is attacked on is cross-entropy, as a CNN's own loss is.
-ENTROPY: dict[str, Any] = {"loss": "ce-log", "attack_loss": "ce-log"}
-ENTROPY_CNN: dict[str, Any] = {"attack_loss": "ce"}
-# smallNORB's images are so pale that at 0.3 they can be turned into one another (see the page), and at 0.1 next to none
-# of the test images stood in the worst case (docs/decisions.md). A network stays at chance at the higher rate.
-NORB: dict[str, Any] = {"eps": 0.03, "attack_step": 0.006, "eps_ramp": 0.3, "lr": 1e-3, "standardize": True}
-# Gritzman's rate and batch. A step of EM under attack costs many of the others, so it gets fewer.
-EM: dict[str, Any] = {**CLEAN, "preset": "matrix", "lr": 3e-3, "schedule": "decay", "batch": 64}
-EM_ROBUST: dict[str, Any] = {**ATTACKED, "preset": "matrix", "batch": 64}
-PLAIN: dict[str, Any] = {"preset": "cnn"}
-EM_STEPS = {"standard": 6000, "robust": 600}
-IMAGES = {"em": 2000, PALE: 10000}  # test images, of which smallNORB has 48,600 with both cameras
-# Of the cut-down version.
-QUICK: dict[str, Any] = {
-    "preset": "small",
-    "gamma": 0.0,
-    "batch": 32,
-    "attack_steps": 3,
-    "attack_step": 0.15,
-    "eps_ramp": 0.5,
-}
-QUICK_RATE: dict[str, Any] = {"lr": 3e-3, "schedule": "cosine", "ema": 0.9, "log_every": 10}
-QUICK_EM: dict[str, Any] = {"preset": "matrix", "model": ("filters=16", "primary_types=2", "types=[2, 2]")}
-AS_THE_OTHERS: dict[str, Any] = {}
-QUICK_STEPS = {"standard": 100, "robust": 100, "entropy": 100, "long": 150}
-QUICK_IMAGES = 50
-QUICK_SUITE = ("noise", "pgd-margin")
-QUICK_INPUTS = (4, 50)  # starts and steps of a generated input
-
-
-class Training(NamedTuple):
-    """What the trainings of one rule's networks take: on clean images, under attack, on cross-entropy, cut down."""
-
-    routing: str = "sda"  # which EM and a CNN have no use for
-    clean: dict[str, Any] = CLEAN
-    attacked: dict[str, Any] = ATTACKED
-    entropy: dict[str, Any] = ENTROPY
-    quick: dict[str, Any] = AS_THE_OTHERS
-
-
-TRAININGS = {
-    "rba": Training("rba"),
-    "em": Training(clean=EM, attacked=EM_ROBUST, quick=QUICK_EM),
-    "sda": Training("sda"),
-    "cnn": Training(clean={**CLEAN, **PLAIN}, attacked={**ATTACKED, **PLAIN}, entropy=ENTROPY_CNN, quick=PLAIN),
-}
-assert set(TRAININGS) == set(RULES)
+SEEDS = (0, 1)
+ALIKE = ("sda", "rba", "cnn")  # vector capsules and what they are compared with
+IMAGES = {"em": 2000, "em2": 2000, PALE: 10000, SCALED: 10000}  # test images, of which smallNORB has 48,600
+WORST_IMAGES = 1000
 
 
 @dataclass(frozen=True)
@@ -89,55 +43,95 @@ class Planned:
     name: str
     data: str
     rule: str  # a key of RULES
-    kind: str  # standard (on clean images), robust (under attack), long (for longer) or entropy (all on cross-entropy)
+    kind: str  # standard (on clean images), robust (under attack), long, entropy, gamma, deep or recipe-...
     config: TrainConfig
     moments: tuple[int, ...]  # steps at which it is measured; the last is its end
     images: int | None = None  # test images that it is measured on; None is all
     worst: tuple[tuple[float, int | None], ...] = ()  # radii at which the suite attacks, and on how many images
     generate: bool = False  # whether inputs are generated for its capsules
+    plateau: Plateau | None = None  # ends it before its last moment, once it learns no more
+    needs: tuple[str, ...] = ()  # runs that must be measured before it can be planned
+
+    @property
+    def radii(self) -> tuple[float, ...]:
+        """The paper's radii as they are told on these data."""
+        return radii_on(self.data)
+
+    @property
+    def held_back(self) -> bool:
+        """Whether it is measured on held-back training images, and never on test images."""
+        return self.kind.startswith("recipe-")
+
+
+def radii_on(data: str) -> tuple[float, ...]:
+    return tuple(eps / SPAN for eps in EPS) if data == SCALED else EPS
 
 
 def name_of(data: str, rule: str, kind: str, seed: int = 0) -> str:
     return f"{data}-{rule}-{kind}-{seed}"
 
 
-STANDARD = tuple(name_of(d, r, "standard", s) for d in DATA for r, s in (("rba", 0), ("em", 0), ("sda", 0), ("sda", 1)))
-GAMMA = tuple(name_of(d, "sda", "robust", s) for d in DATA for s in (0, 1))
-ALIKE = ("sda", "rba", "cnn")  # what costs about as much a step, so that it can have the same training
-FAIR = tuple(
-    name_of(d, r, kind, s)
-    for d in DATA
-    for kind, r, s in (
-        *(("robust", rule, seed) for rule, seed in (("sda", 0), ("sda", 1), ("rba", 0), ("cnn", 0), ("em", 0))),
-        *(("entropy", rule, 0) for rule in ALIKE if d in JUDGED),
-    )
-)
-UNATTACKED = tuple(name for name in STANDARD if "-sda-" not in name)  # the paper's rivals in its tables under attack
-LONG = name_of(SHOWN, "sda", "long")
-LOOKED_AT = (LONG, name_of(SHOWN, "rba", "standard"))
+def names_of(on: Iterable[str], rules: Iterable[str], kind: str, seeds: Iterable[int] = SEEDS) -> tuple[str, ...]:
+    """Runs of one kind of training, data set by data set."""
+    rules, seeds = tuple(rules), tuple(seeds)
+    return tuple(name_of(data, rule, kind, seed) for data in on for rule in rules for seed in seeds)
+
+
+STANDARD = names_of(DATA, ("rba", "em", "em2", "sda"), "standard")
+GAMMA = names_of(DATA, ("sda",), "robust")
+FAIR = (*names_of(DATA, (*ALIKE, "em"), "robust"), *names_of(JUDGED, ALIKE, "entropy"))
+UNATTACKED = names_of(DATA, ("rba", "em"), "standard")  # the paper's rivals in its tables under attack
+LONGS = names_of((SHOWN,), ("sda",), "long")
+LONG = LONGS[0]
+SHOWN_RBA = names_of((SHOWN,), ("rba",), "standard")
+LOOKED_AT = (LONG, SHOWN_RBA[0])  # whose generated inputs are shown
+IN_SCALE = (*names_of((SCALED,), ("rba", "em", "sda"), "standard"), *names_of((SCALED,), ("sda", "rba"), "robust"))
+BEYOND = (*names_of(DATA, ("sda",), "gamma"), *names_of(DATA, ("sda",), "deep"))
+TRIED = tuple(name_of(SHOWN, "sda", f"recipe-{recipe}") for recipe in RECIPES)
 PARTS: dict[str, tuple[str, ...]] = {
     "table1": STANDARD,
     "table2": (*GAMMA, LONG, *UNATTACKED),
     "fgsm": (*GAMMA, LONG, *UNATTACKED),
     "fair": FAIR,
-    "confusion": LOOKED_AT[:1],
-    "features": LOOKED_AT,
-    "hidden": LOOKED_AT[:1],
-    "activations": LOOKED_AT,
-    "maps": tuple(name_of(SHOWN, r, "standard") for r in ("em", "rba", "sda")),
+    "scaled": IN_SCALE,
+    "beyond": BEYOND,
+    "recipes": TRIED,
+    "confusion": LONGS,
+    "features": (*LONGS, *SHOWN_RBA),
+    "hidden": LONGS,
+    "activations": (*LONGS, *SHOWN_RBA),
+    "maps": names_of((SHOWN,), ("em", "rba", "sda"), "standard", (0,)),
     "filters": (LONG, name_of(SHOWN, "sda", "standard")),
 }
+# The cut-down version: what each table needs to have a row.
+IN_QUICK = (
+    *names_of(DATA, ("rba", "em", "sda"), "standard", (0,)),
+    *names_of(DATA, (*ALIKE, "em"), "robust", (0,)),
+    *names_of((SHOWN,), ALIKE, "entropy", (0,)),
+    *names_of((SHOWN,), ("sda",), "gamma", (0,)),
+    *names_of((SCALED,), ("rba",), "standard", (0,)),
+    *names_of((SCALED,), ("sda",), "robust", (0,)),
+    *names_of((SHOWN,), ("sda",), "recipe-ramp", (0,)),
+    LONG,
+)
 
 
 def plan(options: ReproduceConfig) -> dict[str, Planned]:
-    """All runs by name, in the order in which they are best made: what the most parts need comes first."""
-    runs = [_planned(options, SHOWN, "sda", "long", 0)]
-    runs += [_planned(options, data, "sda", "robust", 0) for data in DATA]
-    runs += [_planned(options, data, rule, "standard", 0) for data in DATA for rule in ("rba", "sda", "em")]
-    runs += [_planned(options, data, rule, "robust", 0) for data in DATA for rule in ("rba", "cnn", "em")]
-    runs += [_planned(options, data, "sda", kind, 1) for kind in ("robust", "standard") for data in DATA]
-    runs += [_planned(options, data, rule, "entropy", 0) for data in JUDGED for rule in ALIKE]
-    return {run.name: run for run in runs}
+    """All runs by name, in the order in which they are best made: what others hang on and the most parts need first."""
+    recipe = UNDECIDED if options.quick else decided_recipe(options.results_folder, TRIED)
+    runs = [_planned(options, SHOWN, "sda", f"recipe-{name}", 0, None) for name in RECIPES]
+    runs += [_planned(options, SHOWN, "sda", "long", seed, recipe) for seed in SEEDS]
+    for seed in SEEDS:
+        runs += [_planned(options, data, rule, "robust", seed, recipe) for data in DATA for rule in ALIKE]
+        runs += [_planned(options, data, rule, "standard", seed, recipe) for data in DATA for rule in ("rba", "sda")]
+        runs += [_planned(options, data, rule, "standard", seed, recipe) for data in DATA for rule in ("em", "em2")]
+        runs += [_planned(options, data, "em", "robust", seed, recipe) for data in DATA]
+    for seed in SEEDS:
+        runs += [_planned(options, SCALED, rule, "robust", seed, recipe) for rule in ("sda", "rba")]
+        runs += [_planned(options, SCALED, rule, "standard", seed, recipe) for rule in ("rba", "em", "sda")]
+        runs += [_planned(options, data, rule, "entropy", seed, recipe) for data in JUDGED for rule in ALIKE]
+        runs += [_planned(options, data, "sda", kind, seed, recipe) for kind in ("gamma", "deep") for data in DATA]
+    return {run.name: run for run in runs if not options.quick or run.name in IN_QUICK}
 
 
 def chosen(options: ReproduceConfig, parts: tuple[str, ...]) -> list[Planned]:
@@ -154,45 +148,47 @@ def chosen(options: ReproduceConfig, parts: tuple[str, ...]) -> list[Planned]:
     return [run for name, run in runs.items() if name in wanted]
 
 
-def _planned(options: ReproduceConfig, data: str, rule: str, kind: str, seed: int) -> Planned:
+def _planned(options: ReproduceConfig, data: str, rule: str, kind: str, seed: int, recipe: str | None) -> Planned:
     check_choice("rule of the reproduction", rule, TRAININGS)
-    check_choice("kind of training", kind, STEPS)
-    training, robust = TRAININGS[rule], kind != "standard"
-    fields = training.attacked if robust else training.clean
-    steps = options.steps or (QUICK_STEPS if options.quick else STEPS)[kind]
-    if rule == "em" and not options.quick:
-        steps = max(1, steps * EM_STEPS[kind] // STEPS[kind])
-    if robust and data == PALE:
-        fields = {**fields, **NORB}
-    elif kind != "long" and robust and data == "fashion-mnist":
-        fields = {**fields, **GRADUAL}
-    if kind == "entropy":
-        fields = {**fields, **training.entropy}
+    tried = kind.removeprefix("recipe-") if kind.startswith("recipe-") else None
+    steps = RECIPE_STEPS[tried] if tried is not None else longest_training(rule, kind)
     if options.quick:
-        fields = {**fields, **QUICK, **QUICK_RATE, **training.quick}
+        steps = QUICK_STEPS.get(kind, QUICK_STEPS["robust"])
+    steps = options.steps or steps
+    fields = training_fields(data, rule, kind, tried or recipe or UNDECIDED, quick=options.quick)
     where: dict[str, Any] = {"data": data, "data_dir": options.data_dir, "device": options.device}
-    config = TrainConfig(robust=robust, routing=training.routing, seed=seed, steps=steps, **where, **fields)
+    config = TrainConfig(robust=kind != "standard", seed=seed, steps=steps, **where, **fields)
     name = name_of(data, rule, kind, seed)
-    looked = name in PARTS["features"]
     first = MOMENT if steps > MOMENT else steps // 3
     moments = (first, steps) if kind == "long" and first else (steps,)
-    images = IMAGES.get(rule, IMAGES.get(data))
+    fixed = options.quick or options.steps is not None or kind != "standard"
+    undecided = recipe is None and tried is None and data == SHOWN and kind in ("robust", "entropy", "gamma", "deep")
     return Planned(
-        name, data, rule, kind, config, moments, images, _worst(options, config.eps, rule, kind, seed), looked
+        name,
+        data,
+        rule,
+        kind,
+        config,
+        moments,
+        images=IMAGES.get(rule, IMAGES.get(data)),
+        worst=_worst(options, config.eps, data, rule, kind),
+        generate=name in PARTS["features"],
+        plateau=None if fixed else PLATEAU[rule],
+        needs=TRIED if undecided else (),
     )
 
 
 def _worst(
-    options: ReproduceConfig, trained_at: float, rule: str, kind: str, seed: int
+    options: ReproduceConfig, trained_at: float, data: str, rule: str, kind: str
 ) -> tuple[tuple[float, int | None], ...]:
-    """The strong attacks are for what is compared: the first seed's networks of the fair table."""
-    if kind not in ("robust", "entropy") or seed > 0:
+    """The strong attacks are for what was trained under attack: at its radius, and of the fair table at the paper's."""
+    if kind in ("standard", "long") or kind.startswith("recipe-"):
         return ()
     if options.quick:
         return ((trained_at, QUICK_IMAGES),)
-    if kind == "entropy" or rule == "em":
-        return ((trained_at, 200 if rule == "em" else 1000),)
-    return tuple((eps, 1000) for eps in sorted({trained_at, *EPS}))
+    if kind != "robust" or rule == "em":
+        return ((trained_at, WORST_IMAGES),)
+    return tuple((eps, WORST_IMAGES) for eps in sorted({trained_at, *radii_on(data)}))
 
 
 def limited(images: int | None, options: ReproduceConfig) -> int | None:

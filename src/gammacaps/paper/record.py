@@ -11,11 +11,13 @@ import numpy as np
 from gammacaps.attacks.table import attack_names
 from gammacaps.data.archive import open_arrays
 from gammacaps.errors import InputError
+from gammacaps.evaluation.by_image import WORST, Right, bit_name, unpacked
 from gammacaps.files import read_json, write_whole
 from gammacaps.runs.results import AttackRow, CheckRow, Figures, WorstRow
 from gammacaps.runs.typed_json import Misfit, read_as
 
 FORMAT = 2
+AUTHORS, SUITE_BITS = "authors-", "suite-"  # how the names of bits begin: of the authors' loss, of the strong attacks
 FACTS = "facts.json"  # beside the runs' files: what hangs on no run
 
 
@@ -97,6 +99,16 @@ class Record:
         """The attacks that were asked for in the worst case at a radius; none where there is no worst case."""
         row = self.worst(eps) or {"attacks": ()}
         return {name for name in row.get("suite", row["attacks"]) if name in attack_names()}
+
+    @property
+    def has_bits(self) -> bool:
+        """Whether it tells image by image what was right; records of older versions do not."""
+        return self.bits("clean") is not None
+
+    def bits(self, attack: str, eps: float | None = None, *, prefix: str = "") -> Right | None:
+        """Which images were right, clean, under an attack, or in the worst case over the suite."""
+        prefix = SUITE_BITS if attack == WORST else prefix
+        return unpacked(self.arrays, bit_name(attack, eps, prefix=prefix))
 
     def line(self) -> str:
         """Its figures in short: accuracies clean, under PGD and in the worst case; T and D where it has capsules."""

@@ -15,24 +15,26 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.identity import identity
 from gammacaps.files import check_can_write, writing
 from gammacaps.paper.config import ReproduceConfig
-from gammacaps.paper.cost import cost_table
-from gammacaps.paper.expected import EPS
+from gammacaps.paper.cost import cost_table, dealt
 from gammacaps.paper.facts import make_facts
 from gammacaps.paper.measure import attack_strongly, measure, suite_of
 from gammacaps.paper.page import write_page
-from gammacaps.paper.plan import Planned, chosen, same_training
+from gammacaps.paper.plan import Planned, chosen, plan, same_training
 from gammacaps.paper.record import FACTS, Record, path_of, read_record, write_record
 from gammacaps.program import command
 from gammacaps.progress import say
+from gammacaps.runs.metrics import read_metrics
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import config_from
 from gammacaps.training.checkpoint import step_of
 from gammacaps.training.train import resume, train
 
+LEG = 2500  # steps between looks at a training that ends by what it learns
+
 
 def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
     """Makes the runs that the parts need, each once, and then the page; says on standard error what it is at."""
-    runs = chosen(options, parts)
+    runs = dealt(chosen(options, parts), *options.part_of_work())
     if options.dry_run:
         print(cost_table(runs, {run.name for run in runs if finished(run, options)}, quick=options.quick))
         return
@@ -41,7 +43,11 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         check_can_write(folder)
-    for place, planned in enumerate(runs, start=1) if not options.page else ():
+    for place, waiting in enumerate(runs, start=1) if not options.page else ():
+        planned = plan(options)[waiting.name] if waiting.needs else waiting  # by now it may be known how
+        if planned.needs:
+            say(f"{place}/{len(runs)} {planned.name}: waits for {', '.join(_missing(planned, options))}.")
+            continue
         if finished(planned, options):
             say(f"{place}/{len(runs)} {planned.name}: done before.")
             continue
@@ -57,9 +63,10 @@ def reproduce(parts: tuple[str, ...], options: ReproduceConfig) -> None:
                 raise KeyboardInterrupt(words) from None
     if options.page and not any(path.name != FACTS for path in options.results_folder.glob("*.json")):
         raise InputError(f"There are no figures in {options.results_folder} yet: make some with gammacaps reproduce.")
-    if options.page or not options.runs:
+    if options.page or not (options.runs or options.share):
         make_facts(options)
-        print(f"Written to {write_page(options.results_folder, quick=options.quick)}.")
+        written = write_page(options.results_folder, quick=options.quick)
+        print(f"Written to {', '.join(map(str, written))}.")
     else:
         for planned in runs:
             if finished(planned, options):
@@ -82,42 +89,65 @@ def make(planned: Planned, options: ReproduceConfig) -> None:
     for moment in left:
         advance(planned, folder, moment, options, overwrite=behind)
         behind = False
+        moment = step_of(folder)  # which may be earlier, where there was no more to learn
         started = time.monotonic()
         figures, arrays = measure(folder, planned, options)
         about = {**_about(planned, options, folder, moment), "measure_seconds": round(time.monotonic() - started, 1)}
-        write_record(_path(planned, options, moment), {**about, **figures}, arrays)
+        at = moment if moment in planned.moments else planned.moments[-1]
+        write_record(_path(planned, options, at), {**about, **figures}, arrays)
     path = _path(planned, options, planned.moments[-1])
     for eps, images in unattacked(planned, options):
         record, started = read_record(path), time.monotonic()
         suite = (*suite_of(options), *sorted(record.suite(eps)))  # what was tried before stays in the worst case
-        more = attack_strongly(folder, planned, dataclasses.replace(options, suite=suite), eps, images)
+        more, bits = attack_strongly(folder, planned, dataclasses.replace(options, suite=suite), eps, images)
         figures = dict(record.figures)
         figures["worst"] = [*(row for row in figures["worst"] if row["eps"] != eps), *more["worst"]]
         figures["checks"] = more["checks"] or figures["checks"]
         figures["skipped"] = more["skipped"]
         figures["measure_seconds"] += round(time.monotonic() - started, 1)
-        write_record(path, figures, record.arrays)
+        write_record(path, figures, {**record.arrays, **bits})
 
 
 def advance(planned: Planned, folder: Path, moment: int, options: ReproduceConfig, *, overwrite: bool) -> None:
-    """Trains up to a step, from the start or from where an earlier process stopped."""
+    """Trains up to a step, from the start or from where an earlier process stopped.
+
+    One that ends by what it learns is looked at leg by leg, on images held back from training.
+    """
     if overwrite or not folder.exists():
-        train(planned.config, folder, overwrite=overwrite, until=moment)
-    elif step_of(folder) < moment:
-        resume(folder, until=moment, device=options.device, data_dir=options.data_dir)
+        train(planned.config, folder, overwrite=overwrite, until=_next_look(planned, 0, moment))
+    while (step := step_of(folder)) < moment and not learned_all(planned, folder):
+        resume(folder, until=_next_look(planned, step, moment), device=options.device, data_dir=options.data_dir)
+
+
+def _next_look(planned: Planned, step: int, moment: int) -> int:
+    """The step at which it is next seen whether a training has ended; without a plateau, its moment itself."""
+    if planned.plateau is None:
+        return moment
+    return min(moment, max(planned.plateau.least, step - step % LEG + LEG))
+
+
+def learned_all(planned: Planned, folder: Path) -> bool:
+    """Whether a training has ended by what it learns: its held-back images have long not been better."""
+    if planned.plateau is None:
+        return False
+    step, best, best_step = step_of(folder), -1.0, 0
+    for row in read_metrics(folder):
+        if row["step"] <= step and row.get("validation", -1.0) > best:
+            best, best_step = row["validation"], row["step"]
+    return planned.plateau.reached(step, best_step)
 
 
 def finished(planned: Planned, options: ReproduceConfig) -> bool:
     """Whether a run's figures are there.
 
-    Where a length was asked for, they must be of one as long; where the weights that were measured are still there,
-    the strong attacks must be done too. Without them they could be made up for only by training again.
+    They must be of a training as long as planned, told image by image; where the weights that were measured are still
+    there, the strong attacks must be done too. Without them they could be made up for only by training again.
     """
     path = path_of(options.results_folder, planned.name)
     if not path.exists():
         return False
     record = read_record(path)
-    if not _tells(record, planned) or (options.steps is not None and record.steps < planned.moments[-1]):
+    if not measured(planned, options, planned.moments[-1]) or not _long_enough(record, planned):
         return False
     return not unattacked(planned, options)
 
@@ -138,14 +168,26 @@ def measured(planned: Planned, options: ReproduceConfig, moment: int) -> bool:
     if not path.exists():
         return False
     record = read_record(path)
-    return _tells(record, planned) and bool(record.figures["total"] == planned.moments[-1])
+    return _tells(record, planned) and record.has_bits and bool(record.figures["total"] == planned.moments[-1])
+
+
+def _long_enough(record: Record, planned: Planned) -> bool:
+    """Whether it was trained to its end, which may be where it learned no more."""
+    return record.steps >= planned.moments[-1] or (
+        planned.plateau is not None and record.steps >= planned.plateau.least
+    )
+
+
+def _missing(planned: Planned, options: ReproduceConfig) -> list[str]:
+    """The runs that must be measured before a run can be planned, and are not."""
+    return [name for name in planned.needs if not path_of(options.results_folder, name).exists()]
 
 
 def _tells(record: Record, planned: Planned) -> bool:
     """Whether a record is of the training that is planned, whatever its length, with all radii of the tables."""
     trained = config_from({"data_dir": None, **record.figures["train"]})
     same = same_training(dataclasses.replace(trained, steps=planned.config.steps), planned.config)
-    return same and all(record.accuracy("pgd", eps) is not None for eps in EPS)
+    return same and all(record.accuracy("pgd", eps) is not None for eps in planned.radii)
 
 
 def _path(planned: Planned, options: ReproduceConfig, moment: int) -> Path:

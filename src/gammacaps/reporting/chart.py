@@ -55,12 +55,19 @@ def chart(curve: Curve) -> str:
     return f'<svg class="chart" viewBox="{box}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
-def mark(place: int) -> str:
+def mark(place: int, series: Series | None = None) -> str:
     """A line's mark alone, for the legend."""
+    place, dashed = _look(place, series)
     return (
-        f'<svg class="mark s{place % len(MARKS)}" viewBox="-14 -7 28 14" aria-hidden="true">'
-        f'<path class="line" d="M-14 0H14"/><path class="dot" d="{MARKS[place % len(MARKS)]}"/></svg>'
+        f'<svg class="mark s{place}{dashed}" viewBox="-14 -7 28 14" aria-hidden="true">'
+        f'<path class="line" d="M-14 0H14"/><path class="dot" d="{MARKS[place]}"/></svg>'
     )
+
+
+def _look(place: int, series: Series | None) -> tuple[int, str]:
+    """The colour and mark of a line, by its place or another's, and the class of those that are dashed."""
+    own = place if series is None or series.like is None else series.like
+    return own % len(MARKS), " dashed" if series is not None and series.dashed else ""
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -99,10 +106,11 @@ def _line(series: Series, place: int, x: Scale, y: Scale) -> str:
     path = "L".join(f"{x(a):.1f} {y(b):.1f}" for a, b in series.points)
     if path:
         parts.append(f'<path class="line" d="M{path}"/>')
-    shape = MARKS[place % len(MARKS)]
+    look, dashed = _look(place, series)
+    shape = MARKS[look]
     for a, b in series.points:
         parts.append(f'<path class="dot" transform="translate({x(a):.1f} {y(b):.1f})" d="{shape}"/>')
-    return f'<g class="s{place % len(MARKS)}">{"".join(parts)}</g>'
+    return f'<g class="s{look}{dashed}">{"".join(parts)}</g>'
 
 
 def _text(x: float, y: float, words: str, anchor: str, kind: str = "tick") -> str:

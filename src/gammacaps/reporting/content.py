@@ -52,6 +52,8 @@ class Series:
     name: str
     points: tuple[tuple[float, float], ...]
     intervals: tuple[tuple[float, float], ...] = ()
+    like: int | None = None  # the place of the series whose colour and mark it has; without it its own
+    dashed: bool = False  # as of figures that somebody else has measured
 
 
 @dataclass(frozen=True)

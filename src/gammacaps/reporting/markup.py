@@ -74,7 +74,9 @@ def _cells(head: tuple[str, ...], row: tuple[Words, ...]) -> str:
 
 def curve(shown: Curve) -> str:
     """A chart with its legend and caption, and its numbers as a table to open."""
-    legend = "".join(f"<li>{mark(place)}{escape(series.name)}</li>" for place, series in enumerate(shown.series))
+    legend = "".join(
+        f"<li>{mark(place, series)}{escape(series.name)}</li>" for place, series in enumerate(shown.series)
+    )
     places = sorted({x for series in shown.series for x, _ in series.points})
     values = [dict(series.points) for series in shown.series]
     names = tuple(series.name for series in shown.series)

@@ -45,19 +45,33 @@ def compose(study: Study) -> Page:
 
 def render(*pages: Page) -> str:
     """The whole page of one network, under 5 MB for any of the paper's size; or of several side by side."""
+    drawn = [(section, body) for section in SECTIONS if (body := _body(section, pages)) is not None]
+    return one_file(
+        _title(pages),
+        _verdict(pages),
+        "\n".join(_open(section, body) for section, body in drawn if section.first),
+        "\n".join(folded(section.name, section.title, body) for section, body in drawn if not section.first),
+        several=len(pages) > 1,
+    )
+
+
+def one_file(
+    title: str, verdict: str, first: str, below: str, *, verb: str = "report", style: str = "", several: bool = False
+) -> str:
+    """A page in the report's design from its HTML: the verdict, the first screen, and the folds below it."""
     script = _part("page.js")
     # Only this very script may run, and nothing may be fetched, whatever a class or a folder is called.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    drawn = [(section, body) for section in SECTIONS if (body := _body(section, pages)) is not None]
     return Template(_part("page.html")).substitute(
-        title=escape(_title(pages)),
+        title=escape(title),
+        verb=escape(verb),
         script_hash=digest,
-        style=_part("page.css") + _part("first.css"),
+        style=_part("page.css") + _part("first.css") + style,
         script=script,
-        verdict=_verdict(pages),
-        several=" several" if len(pages) > 1 else "",
-        first="\n".join(_open(section, body) for section, body in drawn if section.first),
-        folded="\n".join(_folded(section, body) for section, body in drawn if not section.first),
+        verdict=verdict,
+        several=" several" if several else "",
+        first=first,
+        folded=below,
     )
 
 
@@ -80,19 +94,25 @@ def _sentences(page: Page) -> str:
 
 
 def _open(section: Section[Any], body: str) -> str:
-    return f"{_opening(section)}{_heading(section)}{body}</section>"
+    return opened(section.name, section.title, body)
 
 
-def _folded(section: Section[Any], body: str) -> str:
-    return f"{_opening(section)}<details><summary>{_heading(section)}</summary>{body}</details></section>"
+def opened(name: str, title: str, body: str) -> str:
+    """A section of the first screen."""
+    return f"{_opening(name)}{_heading(name, title)}{body}</section>"
 
 
-def _opening(section: Section[Any]) -> str:
-    return f'<section id="{section.name}" aria-labelledby="{section.name}-title" tabindex="-1">'
+def folded(name: str, title: str, body: str) -> str:
+    """A section that is closed until it is wanted."""
+    return f"{_opening(name)}<details><summary>{_heading(name, title)}</summary>{body}</details></section>"
 
 
-def _heading(section: Section[Any]) -> str:
-    return f'<h2 id="{section.name}-title">{escape(section.title)}</h2>'
+def _opening(name: str) -> str:
+    return f'<section id="{name}" aria-labelledby="{name}-title" tabindex="-1">'
+
+
+def _heading(name: str, title: str) -> str:
+    return f'<h2 id="{name}-title">{escape(title)}</h2>'
 
 
 def _body(section: Section[Any], pages: tuple[Page, ...]) -> str | None:

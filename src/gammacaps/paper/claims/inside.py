@@ -2,142 +2,167 @@
 
 from collections import Counter
 
-from gammacaps.paper.claims.claim import ON_BOTH, Verdict, after, claim, mark, on_one, runs_of, verdict
+from gammacaps.paper.claims.claim import (
+    ON_BOTH,
+    Claim,
+    Finding,
+    Verdict,
+    after,
+    by_seeds,
+    claim_of_each,
+    joined,
+    runs_of,
+    seeds_of,
+    verdict,
+)
 from gammacaps.paper.expected import expected
-from gammacaps.paper.plan import DATA, JUDGED, PARTS, RULES, SHOWN, name_of
-from gammacaps.paper.readings import SHIRT, Records, right, strongest
+from gammacaps.paper.plan import JUDGED, SHOWN
+from gammacaps.paper.readings import NOT_YET, SHIRT, Records, right, strongest
 from gammacaps.paper.record import Record
 
 NO_SHIRT, SOME_SHIRTS = 0.01, 0.05  # shares of shirts that count as none, and as learned
 FULL = 0.99  # the length of all of RBA's class capsules in the paper, to two decimals
-PAPER_STEPS = 15_000  # after which the paper tells it
 SNEAKER = 7
 NAMED = expected()["hidden"]  # the hidden capsules that the paper names
-SDA, RBA = PARTS["activations"]
+Seeds = list[Record]
 
 
-@claim(
+@claim_of_each(
     "Shirts learned late",
-    "After 5,000 steps no shirt is right (here: fewer than "
-    f"{NO_SHIRT:.0%}), by 15,000 features of shirts are learned (here, as a stand-in: more than {SOME_SHIRTS:.0%} "
-    "of them are right; Table 3)",
+    "After 5,000 steps no shirt is right, by 15,000 features of shirts are learned (Table 3)",
+    rule=f"Held where of every seed fewer than {NO_SHIRT:.0%} of the shirts are right after 5,000 steps and more than "
+    f"{SOME_SHIRTS:.0%} at the end; did not hold where that is so of none.",
     where="confusion",
-    runs=[SDA],
+    of=("sda",),
+    kind="long",
+    on=(SHOWN,),
 )
-def shirt(records: Records) -> Verdict:
-    record = records.get(SDA)
-    if record is None or not record.earlier:
-        return on_one(SHOWN, None)
-    first = record.earlier[0]
-    early, late = right(first, SHIRT), right(record, SHIRT)
-    lengths = [_lengths(one)[SHIRT] for one in (first, record)]
-    paper = expected()["activations"]["rows"][SHIRT]
-    sentence = (
-        f"{early:.1%} of them are right after {first.steps:,} steps, {late:.1%} after {record.steps:,}; the input that "
-        f"is generated for the class makes its capsule {lengths[0]:.2f} and then {lengths[1]:.2f} long, in the paper "
-        f"{paper[0]:.2f} and {paper[1]:.2f}"
-    )
-    return on_one(SHOWN, early < NO_SHIRT and late > SOME_SHIRTS, sentence)
+def shirt(sda: Seeds) -> Finding:
+    seeds = [one for one in sda if one.earlier]
+    if not seeds:
+        return Finding(None, NOT_YET, NOT_YET)
+    paper, cells, held = expected()["activations"]["rows"][SHIRT], [], []
+    for record in seeds:
+        first = record.earlier[0]
+        early, late = right(first, SHIRT), right(record, SHIRT)
+        lengths = [_lengths(one)[SHIRT] for one in (first, record)]
+        held.append(early < NO_SHIRT and late > SOME_SHIRTS)
+        cells.append(
+            f"{early:.1%} of them are right after {first.steps:,} steps, {late:.1%} after {record.steps:,}; the input "
+            f"that is generated for the class makes its capsule {lengths[0]:.2f} and then {lengths[1]:.2f} long, in "
+            f"the paper {paper[0]:.2f} and {paper[1]:.2f}"
+        )
+    return by_seeds(held, "; ".join(cells))
 
 
-@claim(
+@claim_of_each(
     "Sneaker for none of the above",
-    "After 15,000 steps the class sneaker stands for none of the above (here: it takes at least half of the images "
-    "that show nothing, in at least two thirds of their kinds)",
+    "After 15,000 steps the class sneaker stands for none of the above",
+    rule="Held where for every seed it takes at least half of the images that show nothing, in at least two thirds of "
+    "their kinds; did not hold where it does for none.",
     where="features",
-    runs=[SDA],
+    of=("sda",),
+    kind="long",
+    on=(SHOWN,),
 )
-def sneakers(records: Records) -> Verdict:
-    record = records.get(SDA)
-    if record is None:
-        return on_one(SHOWN, None)
-    nothing = record.figures["nothing"]
-    sentence = f"after {record.steps:,} steps: {nothing['meaning'].rstrip('.')}"
-    return on_one(SHOWN, SNEAKER in nothing["classes"], sentence)
+def sneakers(sda: Seeds) -> Finding:
+    cells = [f"after {one.steps:,} steps: {one.figures['nothing']['meaning'].rstrip('.')}" for one in sda]
+    return by_seeds([SNEAKER in one.figures["nothing"]["classes"] for one in sda], "; ".join(cells))
 
 
-@claim(
+def _careful(records: Records) -> Verdict:
+    sda, rba = seeds_of(records, SHOWN, "sda", "long"), seeds_of(records, SHOWN, "rba", "standard")
+    if not sda or not rba:
+        return verdict({SHOWN: Finding(None, NOT_YET, NOT_YET)})
+    held, cells = [], []
+    for mine, theirs in zip(sda, rba, strict=False):
+        shorter = [a < b for a, b in zip(_lengths(mine), _lengths(theirs), strict=True)]
+        held.append(all(shorter))
+        cells.append(
+            f"SDA's are {_span(mine)} long {after(mine)}, RBA's {_span(theirs)} {after(theirs)}; {sum(shorter)} of "
+            f"{len(shorter)} of SDA's are shorter"
+        )
+    return verdict({SHOWN: by_seeds(held, "; ".join(cells))})
+
+
+careful = Claim(
+    "careful",
     "SDA less certain than RBA",
-    "By inputs generated for them SDA's class capsules become shorter than RBA's (activations; here: each of them)",
-    where="activations",
-    runs=[SDA, RBA],
+    "By inputs generated for them SDA's class capsules become shorter than RBA's (activations)",
+    "Held where, seed by seed, each of SDA's is shorter than RBA's; did not hold where that is so of no seed.",
+    "activations",
+    (*runs_of(("sda",), "long", on=(SHOWN,)), *runs_of(("rba",), "standard", on=(SHOWN,))),
+    _careful,
 )
-def careful(records: Records) -> Verdict:
-    sda, rba = records.get(SDA), records.get(RBA)
-    if sda is None or rba is None:
-        return on_one(SHOWN, None)
-    shorter = [mine < theirs for mine, theirs in zip(_lengths(sda), _lengths(rba), strict=True)]
-    sentence = (
-        f"SDA's are {_span(sda)} long {after(sda)}, RBA's {_span(rba)} {after(rba)}; {sum(shorter)} of {len(shorter)} "
-        "of SDA's are shorter"
-    )
-    return on_one(SHOWN, all(shorter), sentence)
 
 
-@claim(
+@claim_of_each(
     "RBA certain of every class",
     f"By inputs generated for them RBA's class capsules all reach {FULL:g}, to two decimals (activations)",
+    rule=f"Held where all of every seed reach {FULL:g}, rounded; did not hold where those of no seed do.",
     where="activations",
-    runs=[RBA],
+    of=("rba",),
+    kind="standard",
+    on=(SHOWN,),
 )
-def certain(records: Records) -> Verdict:
-    rba = records.get(RBA)
-    if rba is None:
-        return on_one(SHOWN, None)
-    sentence = f"they are {_span(rba)} long {after(rba)}, in the paper after {PAPER_STEPS:,}"
-    reached = round(min(_lengths(rba)), 2) >= FULL
-    held = None if not reached and rba.steps < PAPER_STEPS else reached
-    return on_one(SHOWN, held, sentence + (": a longer training may reach it" if held is None else ""))
+def certain(rba: Seeds) -> Finding:
+    cells = [f"they are {_span(one)} long {after(one)}" for one in rba]
+    return by_seeds([round(min(_lengths(one)), 2) >= FULL for one in rba], "; ".join(cells))
 
 
-@claim(
+@claim_of_each(
     "Hidden capsules that can be named",
-    f"Hidden capsules stand for things that can be named (the paper names {len(NAMED)}, each of another class; "
-    f"here: the inputs generated for hidden capsules activate {len(NAMED)} different classes most, or more)",
+    f"Hidden capsules stand for things that can be named (the paper names {len(NAMED)}, each of another class)",
+    rule=f"Held where the inputs generated for hidden capsules activate {len(NAMED)} different classes most, or more, "
+    "for every seed; did not hold where they do for none.",
     where="hidden",
-    runs=[SDA, RBA],
+    of=("sda",),
+    kind="long",
+    on=(SHOWN,),
 )
-def hidden_classes(records: Records) -> Verdict:
-    record, rba = records.get(SDA), records.get(RBA)
-    if record is None:
-        return on_one(SHOWN, None)
-    classes = _classes(record)
-    counts = ", ".join(f"{name} by {count}" for name, count in classes.most_common())
-    sentence = f"{len(classes)} {after(record)} ({counts})"
-    others = [*record.earlier, *([rba] if rba is not None else [])]
-    sentence += "".join(f", {len(_classes(one))} {after(one)} ({RULES[one.figures['rule']]})" for one in others)
-    return on_one(SHOWN, len(classes) >= len(NAMED), sentence)
+def hidden_classes(sda: Seeds) -> Finding:
+    cells = []
+    for record in sda:
+        counts = ", ".join(f"{name} by {count}" for name, count in _classes(record).most_common())
+        before = [f", {len(_classes(one))} {after(one)}" for one in record.earlier]
+        cells.append(f"{len(_classes(record))} {after(record)} ({counts}){''.join(before)}")
+    return by_seeds([len(_classes(one)) >= len(NAMED) for one in sda], "; ".join(cells))
 
 
-@claim(
-    "Filters concentrated by attack",
-    f"Under attack SDA's first filters become more concentrated than without, and so do a CNN's, {ON_BOTH} "
-    "(filters; here: the largest tenth of a filter's weights holds more of its absolute weight than in SDA's of "
-    "clean training)",
-    where="filters",
-    runs=(*runs_of(("sda", "cnn"), "robust"), *runs_of(("sda",), "standard")),
-)
-def concentrated(records: Records) -> Verdict:
-    cells: list[str] = []
-    held: dict[str, bool | None] = {}
-    for data in DATA:
-        kinds = (("sda", "robust"), ("cnn", "robust"), ("sda", "standard"))
-        runs = [records.get(name_of(data, rule, kind)) for rule, kind in kinds]
-        sda, cnn, clean = (None if run is None else run.figures["filters"]["largest_tenth"] for run in runs)
-        if sda is None or cnn is None or clean is None:
-            if data in JUDGED:
-                held[data] = None
+def _concentrated(records: Records) -> Verdict:
+    findings = {}
+    for data in JUDGED:
+        attacked = {rule: seeds_of(records, data, rule, "robust") for rule in ("sda", "cnn")}
+        clean = seeds_of(records, data, "sda", "standard")
+        if not all(attacked.values()) or not clean:
+            findings[data] = Finding(None, NOT_YET, NOT_YET)
             continue
-        here = min(sda, cnn) > clean
-        if data in JUDGED:
-            held[data] = here
-        title = f"{DATA[data]}{mark(here)}" if data in JUDGED else f"{DATA[data]}, not judged, trained at a smaller eps"
-        how = [after(run) for run in (runs[0], runs[2]) if run is not None]
-        cells.append(f"{title}: SDA {sda:.1%} and the CNN {cnn:.1%} {how[0]}, SDA {clean:.1%} {how[1]}")
-    return verdict(held, cells)
+        most = max(_share(one) for one in clean)
+        parts = [by_seeds([_share(one) > most for one in seeds], "") for seeds in attacked.values()]
+        sda, cnn, without = (
+            " and ".join(f"{_share(one):.1%}" for one in seeds) for seeds in (*attacked.values(), clean)
+        )
+        how = [after(seeds[0]) for seeds in (attacked["sda"], clean)]
+        findings[data] = joined(parts, f"SDA {sda} and the CNN {cnn} {how[0]}, SDA {without} {how[1]}")
+    return verdict(findings)
 
+
+concentrated = Claim(
+    "concentrated",
+    "Filters concentrated by attack",
+    f"Under attack SDA's first filters become more concentrated than without, and so do a CNN's, {ON_BOTH} (filters)",
+    "Held where the largest tenth of a filter's weights holds more of its absolute weight for every seed of both than "
+    "in SDA's of clean training; did not hold where it does for no seed of one.",
+    "filters",
+    (*runs_of(("sda", "cnn"), "robust", on=JUDGED), *runs_of(("sda",), "standard", on=JUDGED)),
+    _concentrated,
+)
 
 CLAIMS = (shirt, sneakers, careful, certain, hidden_classes, concentrated)
+
+
+def _share(record: Record) -> float:
+    return float(record.figures["filters"]["largest_tenth"])
 
 
 def _classes(record: Record) -> Counter[str]:

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from gammacaps.paper.expected import expected
-from gammacaps.paper.plan import PARTS
+from gammacaps.paper.plan import LOOKED_AT
 from gammacaps.paper.readings import Records
 from gammacaps.paper.sections.cells import missing, table
 
 
 def section(measured: Records, folder: Path) -> str:
-    sda, rba = (measured.get(name) for name in PARTS["activations"])
+    sda, rba = (measured.get(name) for name in LOOKED_AT)
     records = [record for whole in (sda, rba) if whole is not None for record in (*whole.earlier, whole)]
     if not records:
         return missing("activations", measured)

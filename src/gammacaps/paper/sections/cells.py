@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.evaluation.interval import with_interval
-from gammacaps.paper.plan import DATA, PARTS, RULES
+from gammacaps.paper.plan import PARTS, RULES, TITLES
 from gammacaps.paper.readings import NOT_YET, Records
 from gammacaps.paper.record import Record
 
@@ -29,7 +29,7 @@ def percent(row: dict[str, Any] | None) -> str:
 def heading(record: Record) -> tuple[str, str, str, str]:
     """What names a run in a table: data, network, length, seed."""
     figures = record.figures
-    return DATA[figures["data"]], RULES[figures["rule"]], f"{record.steps:,}", str(figures["seed"])
+    return TITLES[figures["data"]], RULES[figures["rule"]], f"{record.steps:,}", str(figures["seed"])
 
 
 def on_loss(train: dict[str, Any]) -> str:
@@ -40,7 +40,7 @@ def on_loss(train: dict[str, Any]) -> str:
 def missing(part: str, measured: Records) -> str:
     """A line about the runs that a part still lacks; empty where it has all."""
     names = [name for name in PARTS[part] if name not in measured]
-    return f"Not run yet: {', '.join(f'`{name}`' for name in names)}." if names else ""
+    return f"Not run yet ({len(names)}): {', '.join(f'`{name}`' for name in names)}." if names else ""
 
 
 def as_images(array: np.ndarray) -> list[Tensor]:

@@ -18,13 +18,13 @@ HEADER = ["data", "network", "steps", "seed", "trained at", "clean", "eps", "FGS
 
 
 WORDS = (
-    "All trained under attack at the same radius with as many steps of as many images; EM, whose step costs so much "
-    "more, with fewer. Each learns from its own loss (the margin loss of capsules, the spread loss of EM, the "
-    "cross-entropy of a CNN) under PGD on the margin between scores; where its row says so, from cross-entropy (of a "
-    "capsule network's lengths as shares of their sum) under PGD on the same. The worst case counts an image as right "
-    "only if it stands under every attack of the suite, on so many images as its column says; it was measured for the "
-    "first seed only. FGSM and PGD are on the test images that the table of runs tells. PGD-40 is of Table 2, by steps "
-    "of 0.01 where its cell does not say otherwise: hold networks against one another by the worst case."
+    "All trained under attack at the same radius, for as many steps as the column says. Each learns from its own loss "
+    "(the margin loss of capsules, the spread loss of EM, the cross-entropy of a CNN) under PGD on the margin between "
+    "scores; where its row says so, from cross-entropy (of a capsule network's lengths as shares of their sum) under "
+    "PGD on the same. The worst case counts an image as right only if it stands under every attack of the suite, on so "
+    "many images as its column says. FGSM and PGD are on the test images that the table of runs tells. PGD-40 is of "
+    "Table 2, by steps of 0.01 where its cell does not say otherwise: hold networks against one another by the worst "
+    "case."
 )
 
 

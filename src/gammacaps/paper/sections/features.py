@@ -4,14 +4,14 @@ from pathlib import Path
 
 from gammacaps.explain.pictures import Row, grid_png
 from gammacaps.files import write_whole
-from gammacaps.paper.plan import PARTS
+from gammacaps.paper.plan import LOOKED_AT
 from gammacaps.paper.readings import Records
 from gammacaps.paper.record import Record
 from gammacaps.paper.sections.cells import as_images, missing
 
 
 def section(measured: Records, folder: Path) -> str:
-    sda, rba = (measured.get(name) for name in PARTS["features"])
+    sda, rba = (measured.get(name) for name in LOOKED_AT)
     records = [record for whole in (sda, rba) if whole is not None for record in (*whole.earlier, whole)]
     if not records:
         return missing("features", measured)
@@ -30,7 +30,7 @@ def section(measured: Records, folder: Path) -> str:
         "the length that each reaches; a small one may be the search's failure, for it starts from noise. The "
         "decoder's row is what the reconstruction network makes of the test images."
     )
-    lines = [words, f"![Generated inputs]({folder.name}/features.png)"]
+    lines = [words, "![Generated inputs](features.png)"]
     lines += [f"After {r.steps:,} steps ({r.name}): {r.figures['nothing']['meaning']}" for r in records]
     return "\n\n".join(text for text in (*lines, missing("features", measured)) if text)
 

@@ -27,7 +27,7 @@ def section(measured: Records, folder: Path) -> str:
                 "of its absolute weight (19% for uniform weights, as at the start; 100% where a tenth does all the "
                 "work). Orange is positive, blue negative."
             )
-            lines.append(f"![Filters trained {how}]({folder.name}/{picture})")
+            lines.append(f"![Filters trained {how}]({picture})")
     return "\n\n".join(text for text in (*lines, missing("filters", measured)) if text)
 
 

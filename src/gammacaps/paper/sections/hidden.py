@@ -5,7 +5,7 @@ from pathlib import Path
 from gammacaps.explain.pictures import Row, grid_png
 from gammacaps.files import write_whole
 from gammacaps.paper.expected import expected
-from gammacaps.paper.plan import PARTS
+from gammacaps.paper.plan import LONG
 from gammacaps.paper.readings import Records, strongest
 from gammacaps.paper.record import Record
 from gammacaps.paper.sections.cells import as_images, missing, table
@@ -15,8 +15,7 @@ COLUMNS = 8
 
 
 def section(measured: Records, folder: Path) -> str:
-    (name,) = PARTS["hidden"]
-    if name not in measured:
+    if LONG not in measured:
         return missing("hidden", measured)
     lines = [
         "Images generated to activate each hidden capsule (lambda 1e-5), with its length and the class that it "
@@ -25,11 +24,11 @@ def section(measured: Records, folder: Path) -> str:
         + ". Where an image is almost black, the class is what the network answers to black: the capsule is long "
         "without any feature."
     ]
-    last = measured[name]
+    last = measured[LONG]
     for record in (*last.earlier, last):
         write_whole(folder / f"hidden-{record.steps}.png", _picture(record))
         lines.append(f"After {record.steps:,} steps:")
-        lines.append(f"![Inputs of the hidden capsules]({folder.name}/hidden-{record.steps}.png)")
+        lines.append(f"![Inputs of the hidden capsules](hidden-{record.steps}.png)")
     lines.append(table(["capsule", "length", "strongest class", f"classes above {ACTIVE:g}"], _rows(last)))
     return "\n\n".join(lines)
 

@@ -20,7 +20,7 @@ def section(measured: Records, folder: Path) -> str:
         "classes, below of class 0 alone. Black is 0, white is 1. Capsules that follow the input change from row to "
         "row above and hardly below."
     )
-    lines = [words, f"![Activation maps]({folder.name}/maps.png)", missing("maps", measured)]
+    lines = [words, "![Activation maps](maps.png)", missing("maps", measured)]
     return "\n\n".join(line for line in lines if line)
 
 

@@ -31,7 +31,7 @@ HEADER = [
 
 def section(measured: Records, folder: Path) -> str:
     rows = [row for name in shipped_names() for row in _rows(name)]
-    cards = ", ".join(f"[{name}](../src/gammacaps/models/weights/{name}/README.md)" for name in shipped_names())
+    cards = ", ".join(f"[{name}](../../src/gammacaps/models/weights/{name}/README.md)" for name in shipped_names())
     return "\n\n".join([WORDS, table(HEADER, rows), f"Cards: {cards}."])
 
 

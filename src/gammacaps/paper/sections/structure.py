@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gammacaps.evaluation.interval import two_places
-from gammacaps.paper.expected import expected
+from gammacaps.paper.expected import of_paper
 from gammacaps.paper.plan import PARTS
 from gammacaps.paper.readings import Records, numbers
 from gammacaps.paper.record import Record
@@ -26,7 +26,7 @@ def section(measured: Records, folder: Path) -> str:
 
 
 def _row(record: Record) -> list[str]:
-    paper = expected()["structure"][record.figures["data"]][record.figures["rule"]]
+    paper = of_paper("structure", record.figures["data"], record.figures["rule"])
     ours = numbers(record)
     cells = [cell for name in ("T0", "D0", "T", "D") for cell in (two_places(paper[name]), two_places(ours[name]))]
     clean = percent(record.figures["results"]["clean"])
