@@ -103,7 +103,8 @@ def activate_all(
         layer: one of model.layers, such as "hidden 1", or its index.
         capsules: their indices; all of the layer where there are none.
         starts: random images to start from; a start depends on search, seed, layer and capsule alone.
-        steps, step: the number and length of the steps against the gradient's sign, each back into [0, 1].
+        steps: how many steps are taken against the gradient's sign, each back into [0, 1].
+        step: how long each of them is.
         penalty: the paper's lambda, 1e-5 unless told; for class capsules 1e-4, in the paper's search 0. The improved
             search has it only in the loss by which the best starts are chosen: its steps have a price of their own.
         best: how many of the starts, those with the smallest loss at the end, are averaged; 5 unless told.

@@ -14,7 +14,8 @@ class Normalized(nn.Module):
 
     Args:
         model: gives scores (B, N) for normalised images (B, C, H, W).
-        mean, std: of the training images, one number or one a channel.
+        mean: the mean of the training images: one number, or one for each channel.
+        std: their standard deviation, likewise.
 
     >>> import torch, gammacaps
     >>> mine = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(28 * 28, 10))
