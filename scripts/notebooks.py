@@ -1,6 +1,6 @@
 """The tutorials: notebooks in docs/tutorials, run cell by cell, and as pages of the site.
 
-    python scripts/notebooks.py docs/tutorials/1-first-look.ipynb     # runs it in this folder and prints what it shows
+python scripts/notebooks.py docs/tutorials/1-first-look.ipynb     # runs it in this folder and prints what it shows
 """
 
 import ast
@@ -32,7 +32,7 @@ def cells(path: Path) -> list[Cell]:
 
 
 def run(path: Path) -> list[Cell]:
-    """Runs the cells of code in one namespace; a cell whose last line is an expression shows its value, as Jupyter does."""
+    """Runs the cells of code in one namespace; a cell that ends in an expression shows its value, as in Jupyter."""
     found, names = cells(path), {"__name__": "__main__"}
     for number, cell in enumerate(found, 1):
         if cell.kind == "code":
@@ -62,16 +62,14 @@ def _shown(value: Any) -> tuple[str, str]:
     return "text", repr(value)
 
 
-def page(found: list[Cell], notebook: str) -> str:
+def page(found: list[Cell]) -> str:
     """The notebook as Markdown, with what its cells showed if they were run."""
     parts = []
     for cell in found:
         parts.append(f"```python\n{cell.source}\n```" if cell.kind == "code" else cell.source)
         for kind, text in cell.shown:
             parts.append(f'<div class="shown">{text}</div>' if kind == "html" else f"```text\n{text.rstrip()}\n```")
-    title, *rest = parts
-    start = f"[This page as a notebook]({notebook}), to run it in Jupyter: `pip install jupyterlab`."
-    return "\n\n".join([title, start, *rest]) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

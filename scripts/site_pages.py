@@ -8,10 +8,11 @@
 | api/* | the docstrings of the public packages |
 | networks/* | the cards of the networks that come with the package |
 
-Links in Markdown are written for the repository. Where one leads to a file that is elsewhere on the site, it is changed; a
-file outside docs/ that a page links to comes along.
+Links in Markdown are written for the repository. Where one leads to a file that is elsewhere on the site, it is
+changed; a file outside docs/ that a page links to comes along.
 """
 
+import ast
 import os
 import posixpath
 import re
@@ -28,7 +29,12 @@ import notebooks
 import options_page
 
 ROOT = Path(__file__).parents[1]
-AT_ROOT = {"README.md": "index.md", **{f"{name.upper()}.md": f"{name}.md" for name in ("contributing", "security", "changelog")}}
+AT_ROOT = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changelog.md",
+}
 CARDS = "src/gammacaps/models/weights"
 PARTS = ("attacks", "corruptions", "data", "explain", "metrics", "models", "nn", "ops", "reporting")
 LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
@@ -47,25 +53,39 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         add(page, (ROOT / origin).read_text(), origin)
     for path in sorted((ROOT / "docs" / "tutorials").glob("*.ipynb")):
         found = notebooks.run(path) if os.environ.get("GAMMACAPS_RUN_TUTORIALS") else notebooks.cells(path)
-        page = f"tutorials/{path.stem}.md"
-        homes[page] = page
-        files.append(File.generated(config, page, content=notebooks.page(found, path.name)))
+        add(f"tutorials/{path.stem}.md", notebooks.page(found), f"docs/tutorials/{path.name}")
     add("options.md", options_page.content(), "options")
     parts = ", ".join(f"[{part}]({part}.md)" for part in PARTS)
     add("api/gammacaps.md", f"# gammacaps\n\nParts with a page of their own: {parts}.\n\n::: gammacaps\n", "api")
     for part in PARTS:
-        add(f"api/{part}.md", f"# gammacaps.{part}\n\n::: gammacaps.{part}\n", f"src/gammacaps/{part}")
+        add(f"api/{part}.md", _reference(part), f"src/gammacaps/{part}")
     cards = sorted((ROOT / CARDS).glob("*/README.md"))
     for card in cards:
         add(f"networks/{card.parent.name}.md", card.read_text(), str(card.relative_to(ROOT)))
     names = "\n".join(f"- [{card.parent.name}]({card.parent.name}.md)" for card in cards)
-    text = f"# Networks that come with the package\n\nEach card says how a network was trained and what it withstands.\n\n{names}\n"
+    about = "Each card says how a network was trained and what it withstands."
+    text = f"# Networks that come with the package\n\n{about}\n\n{names}\n"
     add("networks/index.md", text, CARDS)
     for origin, page in [*homes.items()]:
         if page.endswith(".md") and (ROOT / origin).is_file():
             for link in LINK.finditer((ROOT / origin).read_text()):
                 _bring(link[2], origin, files, config)
     return files
+
+
+def _reference(part: str) -> str:
+    """The page of a package: all that it exports. A name that a module of it has too is asked for by its whole path."""
+    folder = ROOT / "src" / "gammacaps" / part
+    tree = ast.parse((folder / "__init__.py").read_text())
+    exported = next(
+        line for line in tree.body if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__"
+    )
+    text = f"# gammacaps.{part}\n\n::: gammacaps.{part}\n"
+    for name in ast.literal_eval(exported.value):
+        if (folder / f"{name}.py").exists() or (folder / name).is_dir():
+            text += f"\n::: gammacaps.{part}.{name}.{name}\n"
+            text += "    options: {show_root_heading: true, show_root_toc_entry: true}\n"
+    return text
 
 
 def _bring(link: str, origin: str, files: Files, config: MkDocsConfig) -> None:
@@ -102,4 +122,10 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
         return link[0] if home is None else f"{link[1]}{posixpath.relpath(home, posixpath.dirname(here))}{link[3]}"
 
     # Markdown here wants four spaces before a list inside a list, where GitHub takes two.
-    return re.sub(r"^  - ", "    - ", LINK.sub(changed, markdown), flags=re.MULTILINE)
+    text = re.sub(r"^  - ", "    - ", LINK.sub(changed, markdown), flags=re.MULTILINE)
+    if origin.endswith(".ipynb"):
+        name = posixpath.basename(origin)
+        text += (
+            f"\n---\n\nThis page is a notebook, [{name}]({name}). To run it: `pip install jupyterlab`, `jupyter lab`.\n"
+        )
+    return text
