@@ -34,7 +34,7 @@ def rows(kind: type[Any]) -> Iterator[tuple[str, str, str]]:
         if tyro.conf.Positional[int].__metadata__[0] in marks:  # type: ignore[attr-defined]
             name = flag.removesuffix("s").upper()
         elif isinstance(field.default, bool):
-            name = f"--{flag}, --no-{flag}"
+            name = f"--[no-]{flag}"
         else:
             name = f"--{flag}"
         yield name, _default(field), told.get(field.name, "").replace("|", r"\|")

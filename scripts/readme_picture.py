@@ -127,21 +127,21 @@ def draw(rows: list[Example], net: CapsuleModel, below: str, path: Path) -> None
         "active capsules, and where they look",
     ]
     for place, head in enumerate(heads):
-        axes[0, place].set_title(head, fontsize=10, pad=8, loc="left" if place == 3 else "center", fontweight="bold")
+        axes[0, place].set_title(head, fontsize=11, pad=8, loc="left" if place == 3 else "center", fontweight="bold")
     for line, row in zip(axes, rows, strict=True):
         looks = looks_at(net, row.held.repeat(len(row.capsules), 1, 1, 1), HIDDEN, [j for j, _ in row.capsules])
         seen = tinted(row.held.repeat(len(row.capsules), 1, 1, 1), looks)
         said = [(row.truth, "black"), (f"✗ {row.wrong}", "#b3261e"), (f"✓ {row.truth}", "#1b6e2e")]
-        said += [(textwrap.fill(f"“{name}”", 22), "black") for _, name in row.capsules]
+        said += [(textwrap.fill(f"“{name}”", 19), "black") for _, name in row.capsules]
         pictures = [*(image.expand(3, -1, -1) for image in (row.image, row.broken, row.held)), *seen]
         for axis in line:
             axis.set_axis_off()
         for axis, picture, (words, colour) in zip(line, pictures, said, strict=False):
             axis.imshow(picture.permute(1, 2, 0).numpy(), interpolation="nearest")
-            axis.text(0.5, -0.06, words, transform=axis.transAxes, ha="center", va="top", fontsize=10, color=colour)
-    figure.text(0.5, 0.012, below, ha="center", fontsize=9, color="#444444")
+            axis.text(0.5, -0.06, words, transform=axis.transAxes, ha="center", va="top", fontsize=12, color=colour)
+    figure.text(0.5, 0.012, below, ha="center", fontsize=11, color="#444444")
     figure.subplots_adjust(
-        left=0.01, right=0.99, top=1 - 0.55 / figure.get_figheight(), bottom=0.11, wspace=0.06, hspace=0.28
+        left=0.01, right=0.99, top=1 - 0.55 / figure.get_figheight(), bottom=0.11, wspace=0.06, hspace=0.3
     )
     write_figure(path, figure)
     plt.close(figure)

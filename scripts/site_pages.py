@@ -25,6 +25,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
+import networks_page
 import notebooks
 import options_page
 
@@ -62,10 +63,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     cards = sorted((ROOT / CARDS).glob("*/README.md"))
     for card in cards:
         add(f"networks/{card.parent.name}.md", card.read_text(), str(card.relative_to(ROOT)))
-    names = "\n".join(f"- [{card.parent.name}]({card.parent.name}.md)" for card in cards)
-    about = "Each card says how a network was trained and what it withstands."
-    text = f"# Networks that come with the package\n\n{about}\n\n{names}\n"
-    add("networks/index.md", text, CARDS)
+    add("networks/index.md", networks_page.content([card.parent for card in cards]), CARDS)
     for origin, page in [*homes.items()]:
         if page.endswith(".md") and (ROOT / origin).is_file():
             for link in LINK.finditer((ROOT / origin).read_text()):

@@ -115,7 +115,7 @@ def test_every_command_s_options_are_on_one_page(site):
     for verb in VERBS:
         assert f'id="gammacaps-{verb.replace(" ", "-")}"' in text
     assert "--attack-steps" in text
-    assert "--no-robust" in text
+    assert "--[no-]robust" in text
 
 
 def test_the_home_page_fits_every_screen_and_asks_nobody(site, browser):
