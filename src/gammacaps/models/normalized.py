@@ -52,7 +52,7 @@ def _by_channel(name: str, value: object) -> Tensor:
     try:
         numbers = torch.as_tensor(value, dtype=torch.float32).detach().flatten()
     except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"{name} is one number, or one a channel, not {value!r:.60}.") from None
+        raise InputError(f"{name} is one number, or one for each channel, not {value!r:.60}.") from None
     if len(numbers) == 0 or not numbers.isfinite().all():
-        raise InputError(f"{name} is one finite number, or one a channel, not {value!r:.60}.")
+        raise InputError(f"{name} is one finite number, or one for each channel, not {value!r:.60}.")
     return numbers.view(-1, 1, 1)
