@@ -272,7 +272,7 @@ def test_a_reader_of_the_user_s_own(tmp_path: Path, table: dict[str, NamedSet]) 
     with pytest.raises(InputError, match=r"my-images.gz holds float64 of the shape .* put mine's own file there"):
         load_data("mine", data_dir=tmp_path)
     table["mine"] = tiny_set(read=lambda *_: (np.zeros((2, 4, 4), np.uint8), np.array([0.0, 1.0])))
-    with pytest.raises(InputError, match=r"my-labels.gz holds float64 of the shape \(2,\), not a class number"):
+    with pytest.raises(InputError, match=r"my-labels.gz holds float64 of the shape \(2,\), not one class number"):
         load_data("mine", data_dir=tmp_path)
 
 
