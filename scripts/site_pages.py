@@ -13,10 +13,12 @@ changed; a file outside docs/ that a page links to comes along.
 """
 
 import ast
+import contextlib
 import os
 import posixpath
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +55,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for origin, page in AT_ROOT.items():
         add(page, (ROOT / origin).read_text(), origin)
     for path in sorted((ROOT / "docs" / "tutorials").glob("*.ipynb")):
-        found = notebooks.run(path) if os.environ.get("GAMMACAPS_RUN_TUTORIALS") else notebooks.cells(path)
-        add(f"tutorials/{path.stem}.md", notebooks.page(found), f"docs/tutorials/{path.name}")
+        add(f"tutorials/{path.stem}.md", notebooks.page(_tutorial(path)), f"docs/tutorials/{path.name}")
+    homes["docs/tutorials"] = "tutorials/1-first-look.md"
     add("options.md", options_page.content(), "options")
     parts = ", ".join(f"[{part}]({part}.md)" for part in PARTS)
     add("api/gammacaps.md", f"# gammacaps\n\nParts with a page of their own: {parts}.\n\n::: gammacaps\n", "api")
@@ -69,6 +71,14 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
             for link in LINK.finditer((ROOT / origin).read_text()):
                 _bring(link[2], origin, files, config)
     return files
+
+
+def _tutorial(path: Path) -> list[notebooks.Cell]:
+    """A notebook's cells, with what they show where that is asked for; what they write is thrown away."""
+    if not os.environ.get("GAMMACAPS_RUN_TUTORIALS"):
+        return notebooks.cells(path)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        return notebooks.run(path)
 
 
 def _reference(part: str) -> str:
