@@ -138,7 +138,7 @@ class DataOptions:
     store: Path | None = None
     """Write the set into this new folder, from which training reads it as it goes: for data larger than memory."""
     size: int | None = None
-    """Height and width to resize the images to as they are stored."""
+    """Side to resize the images to as they are stored."""
     data_dir: str | None = None
     """Folder that holds the named data sets."""
     json: bool = False

@@ -113,7 +113,7 @@ def activate_all(
             is disturbed (see steady.py): far more of these pictures can be read.
         noise: in the improved search, the deviation of what disturbs; two thirds of the radius that the network was
             trained at is about right (`noise_for`).
-        batch: images moved together: 240 by default, on a CPU one capsule's.
+        batch: images moved together: 240 unless told, on a CPU one capsule's.
     """
     network, index, count = check_capsules(model, layer)
     capsules = range(count) if capsules is None else capsules

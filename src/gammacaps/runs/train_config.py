@@ -24,7 +24,7 @@ class TrainConfig:
     data_dir: str | None = None
     """Folder that holds the named data sets; without it they are looked for and then downloaded."""
     size: int | None = None
-    """Height and width to resize the images to; without it the data's own (28 for smallnorb)."""
+    """Side to resize the images to; without it the data's own (28 for smallnorb)."""
     preset: PresetName = "small"
     """Network: the paper's, a deep one that withstands more, a small one of that kind for a CPU, a residual one for
     larger images, matrix capsules with EM routing, a plain CNN."""
@@ -67,7 +67,7 @@ class TrainConfig:
     attack_steps: int = 40
     """Number of the attack's steps; 1 is the single-step training FGSM-RS, with a step of 1.25 eps."""
     attack_loss: AttackLossName = "margin"
-    """The loss that the attack increases."""
+    """What the attack makes large."""
     eps_ramp: float = 0.25
     """Share of training over which eps grows from 0 to its value; 0 is the paper's full eps from the start."""
     gamma: float | None = None
