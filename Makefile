@@ -5,13 +5,13 @@ BIN := .venv/bin
 # Told to use more threads than there are cores, tests must not lose their time to threads that spin while they wait.
 test quick: export OMP_WAIT_POLICY = passive
 
-.PHONY: demo test quick lint browser bench clean
+.PHONY: demo test quick lint docs browser bench clean
 
 demo: .venv/ready
 	$(BIN)/gammacaps demo
 
-test: lint browser
-	path=$$(command -v chromium) && export GAMMACAPS_BROWSER=$$path; $(BIN)/python -m pytest -n auto --dist worksteal
+test: lint docs browser
+	path=$$(command -v chromium) && export GAMMACAPS_BROWSER=$$path; GAMMACAPS_SITE=site $(BIN)/python -m pytest -n auto --dist worksteal
 
 quick: .venv/ready
 	$(BIN)/ruff check .
@@ -22,6 +22,10 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation as a site: open site/index.html. Nothing is fetched, and a warning is an error.
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 # Pages are tested in Debian's Chromium; where it is not and can't be installed, these tests skip and say so.
 browser:
@@ -37,4 +41,4 @@ bench: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site

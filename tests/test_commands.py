@@ -1,5 +1,6 @@
 """The commands in README and docs, and those that programs print: each is one that the command line knows."""
 
+import json
 import os
 import re
 import shlex
@@ -18,6 +19,7 @@ from gammacaps.program import as_typed, command, program
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES += sorted((ROOT / "src" / "gammacaps" / "models" / "weights").glob("*/README.md"))
+PAGES += sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 # Quick, and of nothing that another command must have made before.
 QUICK = ("gammacaps data", "gammacaps reproduce --dry-run", "gammacaps --help")
 
@@ -26,9 +28,17 @@ QUICK = ("gammacaps data", "gammacaps reproduce --dry-run", "gammacaps --help")
 COMMAND = r"(?:torchrun (?:--?\S+ (?:[^-]\S* )?)+?-m )?gammacaps (.+)"
 
 
+def text_of(page: Path) -> str:
+    """A page's Markdown; of a notebook that of its cells of text."""
+    if page.suffix != ".ipynb":
+        return page.read_text()
+    cells = json.loads(page.read_text())["cells"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
 def lines_of(page: Path) -> list[str]:
     """The commands of a page: lines of its indented blocks, and what stands in backticks in its text."""
-    text = page.read_text().replace("\\\n", " ")
+    text = text_of(page).replace("\\\n", " ")
     blocks = [line.strip() for line in text.splitlines() if line.startswith("    ")]
     inline = [" ".join(code.split()) for code in re.findall(r"(?<!`)`([^`]+)`(?!`)", text)]
     return [*blocks, *inline]
@@ -40,7 +50,7 @@ def gammacaps_commands() -> list[tuple[str, str]]:
     for page in PAGES:
         for line in lines_of(page):
             start = re.match(COMMAND, line)
-            if start and not re.search(r"\.\.\.|VERB", line):
+            if start and not re.search(r"\.\.\.|VERB|start FOLDER", line):
                 found.append((str(page.relative_to(ROOT)), start[1]))
     return found
 
@@ -51,6 +61,9 @@ COMMANDS = gammacaps_commands()
 def test_commands_are_found():
     assert len(COMMANDS) > 60
     assert [words for page, words in COMMANDS if page == "README.md" and words.startswith("report fashion-mini ")]
+    assert [
+        words for page, words in COMMANDS if page.endswith("3-own-pictures.ipynb") and words.startswith("data check")
+    ]
     assert any("--nnodes" not in words and page == "docs/distributed.md" for page, words in COMMANDS)
 
 
@@ -127,11 +140,5 @@ def test_the_citation_is_of_this_version():
 def test_links_between_pages_lead_somewhere():
     pages = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / ".github").rglob("*.md"))]
     for page in pages:
-        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text_of(page)):
             assert "://" in link or (page.parent / link).exists(), (page.name, link)
-
-
-def test_the_readme_explains_its_words_before_it_uses_them_in_a_table():
-    before, _, _ = (ROOT / "README.md").read_text().partition("\n| ")
-    assert "A **gamma-capsule** is a capsule whose activity" in " ".join(before.split())
-    assert "**RBA**, routing by agreement," in before

@@ -101,7 +101,7 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise InputError(f"{path} can't be read ({_reason(error)}): check the path and its permissions.") from None
     except ValueError as error:
-        raise InputError(f"{path} can't be read as JSON ({error}): restore it or make it anew.") from None
+        raise InputError(f"{path} can't be read as JSON ({error}): restore it or make it again.") from None
 
 
 def parse_json(text: str) -> Any:

@@ -57,7 +57,7 @@ def import_user_module(module: str, *, where: str) -> ModuleType:
             f"{where} can't be imported ({error}): run where {module.partition('.')[0]} lies, or install it."
         ) from error
     except (Exception, SystemExit) as error:  # a user's module can raise anything
-        raise InputError(f"{where} can't be imported ({error!r}): mend the module {module}.") from error
+        raise InputError(f"{where} can't be imported ({error!r}): fix the module {module}.") from error
 
 
 def module_of(path: str) -> Path | None:

@@ -139,8 +139,12 @@ def test_labels_that_are_none(attack, labels, words):
             for value in (-1, False, 2**70)
         ),
         ("pgd", {"norm": "l2", "eps": 1e300}, r"eps must be a number from 0 to 10000, not 1e\+300"),
-        ("pgd", {"start": torch.full((2, 1, 28, 28), math.nan)}, "start holds what is not a finite number"),
-        ("capsules", {"starts": torch.full((2, 1, 28, 28), math.inf)}, "starts holds what is not a finite number"),
+        ("pgd", {"start": torch.full((2, 1, 28, 28), math.nan)}, "start holds a value that is not a finite number"),
+        (
+            "capsules",
+            {"starts": torch.full((2, 1, 28, 28), math.inf)},
+            "starts holds a value that is not a finite number",
+        ),
         ("capsules", {"steps": 0}, "steps must be a whole number from 1 to 1,000,000, not 0"),
     ],
 )

@@ -132,7 +132,7 @@ def test_what_it_needs_is_said_where_it_is_left_out():
         ({"suites": ("pgd",)}, "'pgd' is the name of an attack, and no suite"),
         ({"suites": ("standard", "mine")}, "'mine' is the name of an attack, and no suite"),
         ({"suites": ("autoattack",)}, "'autoattack' is the name of an attack, and no suite"),
-        ({"name": "../mine"}, "small letters"),
+        ({"name": "../mine"}, "lower-case letters"),
         ({"sees": "all"}, "An attack's `sees` must be one of gradients, votes, .*, not 'all'"),
     ],
 )

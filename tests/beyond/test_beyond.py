@@ -143,7 +143,7 @@ def test_the_report_shows_it_and_a_broken_file_is_one_sentence(measured, tmp_pat
     broken = dict(figures, clean={"accuracy": 2})
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     (tmp_path / "beyond.json").write_text(json.dumps(broken))
-    with pytest.raises(InputError, match="make it anew with gammacaps evaluate --beyond"):
+    with pytest.raises(InputError, match="make it again with gammacaps evaluate --beyond"):
         Run(tmp_path).beyond()
 
 

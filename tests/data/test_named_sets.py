@@ -231,7 +231,7 @@ def test_official_norb_goes_before_the_small_copy(tmp_path: Path) -> None:
         (
             dat(2, 2, 4, 4),
             dat(2, 2, 4, 4),
-            r"-cat.mat.gz holds uint8 of the shape \(2, 2, 4, 4\), not a 32-bit label",
+            r"-cat.mat.gz holds uint8 of the shape \(2, 2, 4, 4\), not one 32-bit label",
         ),
         (dat(2, 2, 4, 4)[:-1], cat(0, 1), r"-dat.mat is cut short"),
     ],
@@ -272,7 +272,7 @@ def test_a_reader_of_the_user_s_own(tmp_path: Path, table: dict[str, NamedSet]) 
     with pytest.raises(InputError, match=r"my-images.gz holds float64 of the shape .* put mine's own file there"):
         load_data("mine", data_dir=tmp_path)
     table["mine"] = tiny_set(read=lambda *_: (np.zeros((2, 4, 4), np.uint8), np.array([0.0, 1.0])))
-    with pytest.raises(InputError, match=r"my-labels.gz holds float64 of the shape \(2,\), not a class number"):
+    with pytest.raises(InputError, match=r"my-labels.gz holds float64 of the shape \(2,\), not one class number"):
         load_data("mine", data_dir=tmp_path)
 
 
@@ -303,9 +303,9 @@ def test_what_no_server_offers_says_where_to_put_it(table: dict[str, NamedSet]) 
         ({"name": "a.npz"}, r"A data set can't be called 'a.npz': use letters, digits, - and _"),
         ({"name": ""}, "A data set can't be called ''"),
         ({"test": ()}, "The data set mine needs the files of a train and of a test split"),
-        ({"class_names": ("one",)}, "The data set mine needs the names of two classes at least"),
+        ({"class_names": ("one",)}, "The data set mine needs the names of at least two classes"),
         ({"class_names": ("a", "b\n")}, "has characters that can't be printed"),
-        ({"groups": {"few": ("a",)}}, "The group 'few' of the data set mine needs the names of two classes at least"),
+        ({"groups": {"few": ("a",)}}, "The group 'few' of the data set mine needs the names of at least two classes"),
         ({"groups": {"few": ("a", "z")}}, "There is no class in the group 'few' 'z'"),
         ({"groups": {" ": ("a", "b")}}, "A group of the data set mine has no name"),
         (

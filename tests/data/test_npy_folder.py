@@ -138,7 +138,7 @@ def header(words):
         (lambda f: np.save(f / "train_images.npy", np.zeros((0, 1, 4, 4), np.uint8)), "have no pixels"),
         (
             lambda f: np.save(f / "train_labels.npy", np.int64(1)),
-            r"have the shape \(\): store one class number an image",
+            r"have the shape \(\): store one class number for each image",
         ),
         (lambda f: np.save(f / "class_names.npy", np.array(["a", "b\x1b"])), "characters that can't be printed"),
         (lambda f: np.save(f / "class_names.npy", np.zeros(2, [("a", "U3")])), "Python objects or records"),
@@ -176,7 +176,7 @@ def test_what_can_t_be_stored_is_one_sentence_and_leaves_nothing(tmp_path, capsy
     wide = (torch.rand(2, 1, 4, 5), torch.tensor([0, 1]))
     for train, words in (
         ([good, wide], "are of the shapes"),
-        ([], "are none: give one batch at least"),
+        ([], "are none: give at least one batch"),
         ([(2 * good[0], good[1])], "pixels must be finite and within"),
         ([(good[0], torch.tensor([0, 5]))], "class numbers go from 0 to 1"),
     ):

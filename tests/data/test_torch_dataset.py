@@ -108,7 +108,7 @@ def test_a_function_of_the_split_and_a_class_and_a_size() -> None:
     [
         ("nowhere:plain", "nowhere:plain can't be imported .No module named 'nowhere'.: run where nowhere lies"),
         ("pets:birds", "The module pets has no 'birds': correct the part after the colon"),
-        ("broken:plain", "broken:plain can't be imported .ZeroDivisionError.*mend the module broken"),
+        ("broken:plain", "broken:plain can't be imported .ZeroDivisionError.*fix the module broken"),
         ("pets:stream", "pets:stream is a Stream, not a map-style Dataset"),
         ("pets:number", "pets:number is a int, not a map-style Dataset"),
         ("pets:needs", "pets:needs fails when it is called .*a function of `split` or nothing"),

@@ -98,10 +98,10 @@ def test_normalized_is_what_it_says_and_its_gradient_is_of_pixels():
 @pytest.mark.parametrize(
     ("mean", "std", "words"),
     [
-        ("a", 1, "mean is one number, or one a channel, not 'a'"),
+        ("a", 1, "mean is one number, or one for each channel, not 'a'"),
         (0, 0, "std must be above 0, not 0"),
         ((0, 0, 0), (1, 1), "mean is of 3 channels and std of 2"),
-        ((), 1, r"mean is one finite number, or one a channel, not \(\)"),
+        ((), 1, r"mean is one finite number, or one for each channel, not \(\)"),
         (float("nan"), 1, "mean is one finite number"),
     ],
 )

@@ -164,7 +164,7 @@ def test_an_unknown_name_is_an_error_everywhere(ask):
 def test_what_a_rule_must_be():
     with pytest.raises(InputError, match="'sda' is a rule of gammacaps itself"):
         add_rule(RoutingRule("sda", title="another", logits=pulled))
-    with pytest.raises(InputError, match="small letters"):
+    with pytest.raises(InputError, match="lower-case letters"):
         add_rule(RoutingRule("My Rule", title="with a space", logits=pulled))
     with pytest.raises(InputError, match=r"A rule is a RoutingRule\(...\), not 'mine'"):
         inspect.unwrap(add_rule)("mine")  # without the tests' check of types

@@ -245,7 +245,7 @@ def test_the_module_answers_like_the_network_with_autocast_and_without(autocast)
 
 
 class Asking(Small):
-    """Its way hangs on a number that the host must wait for."""
+    """Its way depends on a number that the host must wait for."""
 
     def forward(self, images):
         scores = super().forward(images)

@@ -69,15 +69,15 @@ def test_the_network_is_judged_before_the_measurement(study, clean, under_attack
     results["clean"] = study.results["clean"] | {"accuracy": clean}
     network, measurement = map(words, headline(replace(study, results=results)))
     assert network.startswith(word)
-    assert measurement.endswith("none of 15 checks of it speaks against it.")
+    assert measurement.endswith("none of 15 checks found a reason to doubt it.")
 
 
 def test_a_measurement_that_is_not_to_be_trusted_says_so(study):
     row = attacked("pgd", 0.1, 0.5, 40)
     rest = [check("learned", "pass"), check("neighbours", "skip")]
     for verdict, said in (
-        ("fail", "1 of 2 checks of it fails (The same image twice), so it is not to be trusted."),
-        ("warn", "1 of 2 checks of it calls for care (The same image twice)."),
+        ("fail", "1 of 2 checks fails (The same image twice), so do not trust it."),
+        ("warn", "1 of 2 checks calls for care (The same image twice)."),
     ):
         results = study.results | {"attacks": [row], "worst": [], "checks": [check("repeats", verdict), *rest]}
         assert words(headline(replace(study, results=results))[1]).endswith(said)

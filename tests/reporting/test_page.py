@@ -77,12 +77,12 @@ def test_sections_that_nothing_fills_are_left_out():
 def test_checks_are_summed_up_with_the_worst_first():
     checks = full().contents["checks"]
     page = sections(render(full()))["checks"]
-    assert "1 of 3 checks pass, 1 fails: the figures under attack are not to be taken at their word." in page
+    assert "1 of 3 checks pass, 1 fails: the figures under attack can't be trusted." in page
     names = [check.name for check in sorted(checks, key=lambda check: check.verdict)]  # fail, pass, warn
     assert page.index(names[0]) < page.index(names[2]) < page.index(names[1])
     skipped = replace(checks[0], verdict="skip")
     page = render(with_contents(full(), checks=(checks[0], checks[0], skipped)))
-    assert "2 of 2 checks pass: nothing speaks against the figures under attack." in page
+    assert "2 of 2 checks pass: there is no reason to doubt the figures under attack." in page
     page = render(with_contents(full(), checks=checks[:2]))
     assert "1 of 2 checks pass, the others call for care" in page
 

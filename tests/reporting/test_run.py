@@ -128,7 +128,7 @@ def test_figures_of_another_kind_are_one_sentence(tmp_path, name, verb, content)
     folder = tmp_path / "run"
     stored(folder, "cnn", filters=(4, 4), width=8)
     (folder / name).write_text(content)
-    with pytest.raises(InputError, match=f"make it anew with gammacaps {verb}"):
+    with pytest.raises(InputError, match=f"make it again with gammacaps {verb}"):
         report_run(folder, ReportConfig(data="fashion-mini", images=10, device="cpu"))
 
 

@@ -66,7 +66,7 @@ def test_added_again_it_is_replaced_where_it_stands(table):
     [
         ("scores", "rerun", "'scores' is a section of gammacaps itself: give yours another name."),
         ("mine", "nosuch", "nosuch"),
-        ('a"b', "rerun", "A section's name is of small letters, digits and dashes"),
+        ('a"b', "rerun", "A section's name has lower-case letters, digits and dashes"),
     ],
 )
 def test_names_that_can_t_be_are_refused(name, before, words, table):

@@ -32,7 +32,7 @@ from gammacaps.training.step import Objective, take_step
 from gammacaps.training.train import resume, train
 
 TINY = ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[16]")
-# Nothing that hangs on the length, so that a shorter run is the beginning of a longer one.
+# Nothing that depends on the length, so that a shorter run is the beginning of a longer one.
 EVEN = {"schedule": "constant", "eps_ramp": 0.0}
 
 
@@ -99,7 +99,7 @@ def test_a_batch_smaller_than_its_parts_is_one_sentence():
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"trades": 2.0, "ema": 0.9}, {"weight_perturbation": 0.05}])
 def test_accumulated_parts_give_the_gradient_of_the_whole_batch(changes):
-    """In float64, where no sign of the attack's gradients hangs on the order of a sum."""
+    """In float64, where no sign of the attack's gradients depends on the order of a sum."""
     config, data, found = tiny(**changes), load_set("fashion-mini", "train"), []
     images, labels = data.images[:31].double(), data.labels[:31]
     for accumulate in (1, 4):

@@ -55,7 +55,7 @@ def check_start(start: object, images: Tensor, *, what: str = "start") -> None:
         given = tuple(start.shape) if isinstance(start, Tensor) else type(start).__name__
         raise InputError(f"An attack's {what} has the images' shape {tuple(images.shape)}, not {given}.")
     if not start.isfinite().all():
-        raise InputError(f"An attack's {what} holds what is not a finite number: correct it.")
+        raise InputError(f"An attack's {what} holds a value that is not a finite number: correct it.")
 
 
 def check_scores(scores: object, labels: Tensor) -> None:

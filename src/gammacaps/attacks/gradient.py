@@ -64,7 +64,7 @@ def pgd(
         model: gives scores (B, N) for images; its weights are frozen while it is attacked.
         eps: the radius of the ball, in the norm "linf" (0 to 1), "l2" or "l1".
         steps: the number of the steps uphill.
-        step: their length; a tenth of eps unless told, and more where so few steps could not cross the ball. Steps
+        step: their length; a tenth of eps by default, and more where so few steps could not cross the ball. Steps
             that can't cross it are warned of.
         restarts: how often to start again from another random point; the worst result of each image is kept.
         loss: "margin", "ce", "ce-log", "dlr", or a function of scores (B, N) and labels (B,) to (B,).

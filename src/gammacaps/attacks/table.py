@@ -33,7 +33,7 @@ def add_attack(attack: Attack) -> None:
         raise InputError("An attack is an Attack(...), or made of a function by Attack.from_function(...).")
     if not _NAME.fullmatch(attack.name):
         raise InputError(
-            f"An attack's name is of small letters, digits and '-', as in 'my-attack', not {attack.name!r}."
+            f"An attack's name has lower-case letters, digits and '-', as in 'my-attack', not {attack.name!r}."
         )
     if attack.sees not in get_args(Sees):
         raise InputError(f"An attack's `sees` must be one of {', '.join(get_args(Sees))}, not {attack.sees!r}.")

@@ -25,7 +25,7 @@ from gammacaps.runs.audits import FORMAT
 
 # The largest radius where neither the user nor the run names one.
 EPS = 0.1
-CPU_BATCH, GPU_BATCH = 64, 512  # images a pass where nobody says
+CPU_BATCH, GPU_BATCH = 64, 512  # images per pass where nobody says
 
 
 def audit(model: Model, data: DataSet, config: AuditConfig, progress: OnProgress = lambda *_: None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The audit of one layer: each capsule attacked in each image, as far as a verdict hangs on it."""
+"""The audit of one layer: each capsule attacked in each image, as far as a verdict depends on it."""
 
 import itertools
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def audit_layer(
     if count > config.capsules:
         drawn = np.sort(random.choice(count, config.capsules, replace=False))
     capsules = torch.from_numpy(drawn).to(images.device)
-    # One start for each image, so that it does not hang on the batch.
+    # One start for each image, so that it does not depend on the batch.
     starts = {"random": torch.from_numpy(2 * random.random(images.shape, dtype=np.float32) - 1).to(images)}
     if config.strong:
         starts["another random"] = torch.from_numpy(2 * random.random(images.shape, dtype=np.float32) - 1).to(images)

@@ -12,15 +12,15 @@ class AuditConfig:
     data: str | None = None
     """Data set; without it the one that the network was trained on."""
     data_dir: str | None = None
-    """Folder in which the named data sets lie."""
+    """Folder that holds the named data sets."""
     trust: bool = False
     """Import the Dataset that the run itself names, which runs its code: for runs of people you trust."""
     limit: int | None = 500
-    """Use only the first so many test images (balanced over the classes)."""
+    """Use only this many test images (balanced over the classes)."""
     tau: float = 0.5
     """A capsule is active if it is longer than this; a length is the probability that its feature is there."""
     taus: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7)
-    """Further thresholds to show how the verdict hangs on tau; each costs time."""
+    """Further thresholds to show how the verdict depends on tau; each costs time."""
     eps: tuple[float, ...] = ()
     """Radii of the attack, L-inf; the verdict is at the largest. Without them half and all of the one that the network
     was trained with (0.1 where none is known)."""
@@ -34,11 +34,11 @@ class AuditConfig:
     layers: tuple[str, ...] = ()
     """Layers to audit, such as primary or class; without them the hidden ones."""
     capsules: int = 64
-    """Attack at most so many capsules of a layer, drawn at random; the primary layer has hundreds."""
+    """Attack at most this many capsules of a layer, drawn at random; the primary layer has hundreds."""
     seed: int = 0
     """Seed of the attack's starts and of the capsules drawn."""
     batch: int | None = None
-    """Images a pass; without it 64 on a CPU, 512 on a GPU."""
+    """Images per pass; without it 64 on a CPU, 512 on a GPU."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 and so on."""
 

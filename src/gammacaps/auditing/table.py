@@ -134,7 +134,7 @@ def _counts(layer: dict[str, Any], over: str) -> list[str]:
 
 
 def _compared(results: dict[str, Any], wide: int) -> list[str]:
-    """A run's lines; what does not hang on eps stands in the last."""
+    """A run's lines; what does not depend on eps stands in the last."""
     total = totals(results)
     rows = [row for layer in results["layers"] for row in layer["capsules"]]
     useful = [row for row in rows if row["gamma"] is not None]

@@ -30,7 +30,7 @@ class BenchConfig:
     routing to 1,000 capsules; matrix capsules; a whole PGD-40 on each preset; a training step of deep under PGD-10;
     AutoAttack and the audit of the shipped network mnist, on 1,000 images."""
     batches: tuple[int, ...] = ()
-    """Images a pass; without it 32, 128 and 512 on a GPU, 8 on a CPU."""
+    """Images per pass; without it 32, 128 and 512 on a GPU, 8 on a CPU."""
     rounds: int = 15
     """Rounds, in each of which every way takes its turn."""
     quick: bool = False

@@ -28,10 +28,10 @@ class TrainOptions:
     out: Path | None = None
     """The run's folder; without it, one named by the options under runs/."""
     config: Path | None = None
-    """A .json or .toml file of these options, or a run's config.json; options given beside it win."""
+    """A .json or .toml file of these options, or a run's config.json; options on the command line override it."""
     resume: Path | None = None
-    """Go on with this run instead, to the very weights of an unbroken one. --steps lengthens it, from where it is:
-    that is another training than one of so many steps from the start."""
+    """Continue this run instead, to exactly the weights of an unbroken one. --steps makes it longer from where it is,
+    which is not the same training as one of that many steps from the start."""
     overwrite: bool = False
     """Replace the run's folder if it exists; the old run is deleted when the new one starts."""
     trust: bool = False
@@ -140,7 +140,7 @@ class DataOptions:
     size: int | None = None
     """Side to resize the images to as they are stored."""
     data_dir: str | None = None
-    """Folder in which the named data sets lie."""
+    """Folder that holds the named data sets."""
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -150,14 +150,14 @@ class DataOptions:
 
 @dataclass(frozen=True)
 class DataCheckOptions:
-    """Read all of a data set and say what must be mended before training (exit status 1) and what to know."""
+    """Read all of a data set and say what must be fixed before training (exit status 1) and what to know."""
 
     name: tyro.conf.Positional[str]
     """A folder of class folders, an .npz file, a Dataset's import path, or a data set's name."""
     size: int | None = None
     """Side to which training will resize the images."""
     data_dir: str | None = None
-    """Folder in which the named data sets lie."""
+    """Folder that holds the named data sets."""
     json: bool = False
     """Print JSON instead of words."""
 

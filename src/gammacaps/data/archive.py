@@ -74,7 +74,7 @@ class Arrays:
             return read_header(stream.read, self._members[key].file_size)
         except ValueError as error:
             raise InputError(
-                f"{key} of {self.path} is no array of plain numbers or of strings ({error}): {AGAIN}."
+                f"{key} of {self.path} is not an array of plain numbers or of strings ({error}): {AGAIN}."
             ) from error
 
 

@@ -44,7 +44,7 @@ def check_images(
             "one image gets a batch dimension by image[None], a grey one its channel by images[:, None]."
         )
     if images.numel() == 0:
-        raise InputError(f"{where}: there are no pixels in the shape {tuple(images.shape)}; give one image at least.")
+        raise InputError(f"{where}: there are no pixels in the shape {tuple(images.shape)}; give at least one image.")
     low, high = images.detach().aminmax()
     # Written so that NaN, which aminmax passes on, fails too.
     if not (low >= 0 and high <= 1):

@@ -42,7 +42,7 @@ def read_norb_split(images: Content, labels: Content) -> tuple[np.ndarray, np.nd
         )
     if numbers.dtype != np.int32 or numbers.ndim != 1:
         raise InputError(
-            f"{labels.path} holds {numbers.dtype} of the shape {numbers.shape}, not a 32-bit label a pair: "
+            f"{labels.path} holds {numbers.dtype} of the shape {numbers.shape}, not one 32-bit label for each pair: "
             "put smallNORB's own file there."
         )
     return pixels, numbers

@@ -187,7 +187,7 @@ def add_data_set(data: NamedSet) -> None:
     if not data.train or not data.test:
         raise InputError(f"The data set {data.name} needs the files of a train and of a test split: give both.")
     if len(data.class_names) < 2:
-        raise InputError(f"The data set {data.name} needs the names of two classes at least: give class_names.")
+        raise InputError(f"The data set {data.name} needs the names of at least two classes: give class_names.")
     check_class_names(data.class_names, f"The data set {data.name}")
     _check_groups(data)
     for files in (data.train[0], data.test[0]) if data.url else ():
@@ -206,7 +206,7 @@ def _check_groups(data: NamedSet) -> None:
         if not group.strip():
             raise InputError(f"A group of the data set {data.name} has no name: give it one.")
         if len(set(members)) < 2:
-            raise InputError(f"{where} needs the names of two classes at least: give them as a tuple.")
+            raise InputError(f"{where} needs the names of at least two classes: give them as a tuple.")
         for member in members:
             check_choice(f"class in the group {group!r}", member, data.class_names)
 

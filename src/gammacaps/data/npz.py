@@ -123,7 +123,7 @@ def channels_first(array: np.ndarray, where: str) -> np.ndarray:
             f"{where} have the shape {array.shape}: store (N, H, W), (N, C, H, W), or (N, H, W, C) with C 1 or 3."
         )
     if array.size == 0:
-        raise InputError(f"{where} have no pixels (shape {array.shape}): store one image at least.")
+        raise InputError(f"{where} have no pixels (shape {array.shape}): store at least one image.")
     return array
 
 
@@ -134,7 +134,7 @@ def check_label_kind(array: np.ndarray, where: str) -> None:
         )
     if array.ndim != 1:
         raise InputError(
-            f"{where} have the shape {array.shape}: store one class number an image, shape (N,); "
+            f"{where} have the shape {array.shape}: store one class number for each image, shape (N,); "
             "one-hot rows become that by labels.argmax(1)."
         )
 
@@ -145,7 +145,8 @@ def label_numbers(array: np.ndarray, where: str) -> Int64[np.ndarray, "N"]:
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         raise InputError(
-            f"{where}: label {first} is {array[first]}, which is no class number: number the classes 0, 1, 2, and on."
+            f"{where}: label {first} is {array[first]}, which is not a class number: "
+            "number the classes 0, 1, 2 and so on."
         )
     return array.astype(np.int64)
 
@@ -172,7 +173,7 @@ def names_of(given: np.ndarray | None, labels: Mapping[str, Int64[np.ndarray, "_
             )
         classes = len(given)
     if classes < 2:
-        raise InputError(f"{path} has only one class: a classifier needs two at least, numbered 0 and 1.")
+        raise InputError(f"{path} has only one class: a classifier needs at least two, numbered 0 and 1.")
     if given is None:
         return tuple(map(str, range(classes)))
     # numpy's own conversion lets through what is no text, or fails.
@@ -182,7 +183,7 @@ def names_of(given: np.ndarray | None, labels: Mapping[str, Int64[np.ndarray, "_
     try:
         names = tuple(word.decode(f"utf-32-{order}", "surrogatepass").rstrip("\0") for word in words)
     except UnicodeDecodeError:
-        raise InputError(f"class_names of {path} is damaged, it holds what is no text: {AGAIN}.") from None
+        raise InputError(f"class_names of {path} is damaged, it holds something that is not text: {AGAIN}.") from None
     check_class_names(names, f"class_names of {path}")
     return names
 

@@ -62,8 +62,8 @@ def read_raw(name: str, split: str, data_dir: str | Path | None) -> RawSplit:
         )
     if labels.dtype.kind not in "iu" or labels.ndim != 1:
         raise InputError(
-            f"{files.labels} holds {labels.dtype} of the shape {labels.shape}, not a class number an image: put "
-            f"{name}'s own file there."
+            f"{files.labels} holds {labels.dtype} of the shape {labels.shape}, not one class number for each image: "
+            f"put {name}'s own file there."
         )
     if len(pixels) != len(labels):
         raise InputError(

@@ -71,7 +71,7 @@ def _called(named: Any, arguments: dict[str, str], name: str) -> Any:
 def _read(data: Any, size: tuple[int, int] | None, name: str) -> tuple[list[Any], np.ndarray]:
     """Each image, (C, H, W) as it is or (1, C, h, w) resized, and all labels."""
     if len(data) == 0:
-        raise InputError(f"{name} has no items: give one image at least.")
+        raise InputError(f"{name} has no items: give at least one image.")
     pixels: list[Any] = []
     labels = np.empty(len(data), np.int64)
     shape: tuple[int, ...] | None = None
@@ -80,7 +80,7 @@ def _read(data: Any, size: tuple[int, int] | None, name: str) -> tuple[list[Any]
         try:
             item = data[index]
         except (Exception, SystemExit) as error:
-            raise InputError(f"{where} can't be read ({error!r}): mend it or leave it out.") from error
+            raise InputError(f"{where} can't be read ({error!r}): fix it or leave it out.") from error
         if not isinstance(item, tuple | list) or len(item) != 2:
             raise InputError(f"{where} is a {type(item).__name__}, not a pair: return an image and its class number.")
         image, labels[index] = _pixels(item[0], where), _label(item[1], where)
@@ -124,7 +124,7 @@ def _label(label: Any, where: str) -> int:
     except (TypeError, ValueError):
         number, whole = -1, False
     if not whole or not 0 <= number < MOST_CLASSES:
-        raise InputError(f"{where} has the label {label!r}: number the classes 0, 1, 2, and on.")
+        raise InputError(f"{where} has the label {label!r}: number the classes 0, 1, 2 and so on.")
     return number
 
 
@@ -134,7 +134,7 @@ def _class_names(data: Any, labels: np.ndarray, name: str) -> tuple[str, ...]:
     names = tuple(map(str, given if given is not None else range(count)))
     if len(names) < max(2, count):
         raise InputError(
-            f"{name} has {len(names)} class names, but the labels go up to {count - 1}: name all classes, two at least."
+            f"{name} has {len(names)} class names, but the labels go up to {count - 1}: name all classes, at least two."
         )
     check_class_names(names, name)
     return names

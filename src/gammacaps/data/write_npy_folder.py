@@ -75,7 +75,7 @@ def _write(file: IO[bytes], batches: Batches, classes: int, where: str) -> np.nd
         file.write(pixels.tobytes())
         labels.append(own)
     if not labels:
-        raise InputError(f"{where} are none: give one batch at least.")
+        raise InputError(f"{where} are none: give at least one batch.")
     file.seek(0)
     _write_header(file, (sum(map(len, labels)), *shape))  # as long as the first, which has room for any number
     return np.concatenate(labels)

@@ -14,7 +14,7 @@ OF_ATTACKS = ("attacks", "norm", "sweep", "attack_step", "attack_steps", "restar
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """How to evaluate. What is measured is kept in the run's folder: the same command goes on where it stopped."""
+    """How to evaluate. What is measured is kept in the run's folder: the same command continues where it stopped."""
 
     attacks: tuple[str, ...] = STANDARD
     """Suites (paper, quick, standard, strong, autoattack) or single attacks: noise, fgsm, pgd, pgd-margin, pgd-ce,
@@ -30,13 +30,13 @@ class EvaluateConfig:
     data: str | None = None
     """Data set; without it the one that the network was trained on."""
     data_dir: str | None = None
-    """Folder in which the named data sets lie."""
+    """Folder that holds the named data sets."""
     trust: bool = False
     """Import the Dataset that the run itself names, which runs its code: for runs of people you trust."""
     limit: int | None = None
-    """Use only the first so many test images (balanced over the classes)."""
+    """Use only this many test images (balanced over the classes)."""
     minutes: float | None = None
-    """Stop after so long; the same command later goes on."""
+    """Stop after this long; the same command later continues."""
     beyond: bool = False
     """Measure in place of the attacks what else it withstands, and write beyond.json and beyond.png: the norms L-inf,
     L2 and L1, turns and shifts, bad pictures, things it has never seen, and whether it is as sure as it is right."""
@@ -57,7 +57,7 @@ class EvaluateConfig:
     seed: int = 0
     """Seed of the attacks."""
     batch: int = 250
-    """Images a pass."""
+    """Images per pass."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 and so on."""
 

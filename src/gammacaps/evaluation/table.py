@@ -98,7 +98,11 @@ def verdict_words(results: dict[str, Any]) -> str:
         return "These figures were not checked."
     judged = [check["verdict"] for check in results["checks"] if check["verdict"] != "skip"]
     summary = f"{judged.count('pass')} of {len(judged)} checks passed"
-    words = {"pass": "nothing speaks against these figures", "warn": "read the warnings", "fail": "do not believe them"}
+    words = {
+        "pass": "there is no reason to doubt these figures",
+        "warn": "read the warnings",
+        "fail": "do not believe them",
+    }
     return f"Can these figures be believed? {summary}: {words[results['verdict']]}."
 
 

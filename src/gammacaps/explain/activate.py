@@ -19,11 +19,11 @@ from gammacaps.models import CapsuleModel, require_capsules
 from gammacaps.options import check_amount, check_seed
 from gammacaps.short_repr import short_repr
 
-# Images that a GPU moves together unless told: enough to keep it busy in about a gigabyte.
+# Images that a GPU moves together by default: enough to keep it busy in about a gigabyte.
 AT_ONCE = 240
 # The paper's lambda for hidden capsules.
 PENALTY = 1e-5
-BEST = 5  # starts that are averaged, unless told
+BEST = 5  # starts that are averaged, by default
 STILL_ACTIVE = 0.9  # of the best start's length: by a mean that reaches less, the capsule does not mean the same
 
 
@@ -103,10 +103,11 @@ def activate_all(
         layer: one of model.layers, such as "hidden 1", or its index.
         capsules: their indices; all of the layer where there are none.
         starts: random images to start from; a start depends on search, seed, layer and capsule alone.
-        steps, step: the number and length of the steps against the gradient's sign, each back into [0, 1].
-        penalty: the paper's lambda, 1e-5 unless told; for class capsules 1e-4, in the paper's search 0. The improved
+        steps: how many steps are taken against the gradient's sign, each back into [0, 1].
+        step: how long each of them is.
+        penalty: the paper's lambda, 1e-5 by default; for class capsules 1e-4, in the paper's search 0. The improved
             search has it only in the loss by which the best starts are chosen: its steps have a price of their own.
-        best: how many of the starts, those with the smallest loss at the end, are averaged; 5 unless told.
+        best: how many of the starts, those with the smallest loss at the end, are averaged; 5 by default.
         search: "paper" for Algorithm 2 as it stands there; "improved" for the same loss from faint noise, with steps
             that fall from twice `step` to a tenth of it and build only what keeps the capsule active while the image
             is disturbed (see steady.py): far more of these pictures can be read.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from gammacaps.errors import InputError
 from gammacaps.models import CapsuleModel
 
-BATCH = 100  # images a pass: the couplings of matrix capsules take 4 MB an image
+BATCH = 100  # images per pass: the couplings of matrix capsules take 4 MB an image
 
 
 def activations_in_batches(

@@ -123,7 +123,7 @@ def strongest(
         model: a capsule network.
         layer: one of model.layers, such as "hidden 1", or its index.
         capsules: their indices; all of the layer where there are none.
-        batch: images a pass.
+        batch: images per pass.
     """
     network, index, total = check_capsules(model, layer)
     check_images(images)

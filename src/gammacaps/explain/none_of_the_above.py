@@ -89,7 +89,7 @@ def none_of_the_above(
         model: any network; the scores of one without capsules are taken as probabilities.
         others: images in [0, 1] of the network's shape that show none of its classes, of another data set.
         count: images of each kind of noise. A blank image is one.
-        class_names: what the classes are called; their numbers unless told.
+        class_names: what the classes are called; their numbers by default.
     """
     check_whole("count", count)
     check_seed(seed)

@@ -70,7 +70,7 @@ def reconstruct(
     Args:
         model: a network with a decoder.
         generated: for each image an input generated for the same class capsule, to stand beside it.
-        class_names: what the classes are called; their numbers unless told.
+        class_names: what the classes are called; their numbers by default.
     """
     network = require_decoder(model)
     check_images(images, labels, network.classes)

@@ -37,7 +37,7 @@ def steadily(
 ) -> Float[Tensor, "B C H W"]:
     """Images after steps of these sizes; `gradient_of` gives the loss's gradient at images.
 
-    What disturbs an image hangs on the seed and on which start it is, so that its neighbours change nothing.
+    What disturbs an image depends on the seed and on which start it is, so that its neighbours change nothing.
     """
     most, shape = int(starts.max()) + 1, images.shape[1:]
     mean = torch.zeros_like(images)

@@ -11,7 +11,7 @@ class ExploreConfig:
     """Where to serve the page, and on which images."""
 
     host: str = "127.0.0.1"
-    """Address to listen at: this machine alone unless told; 0.0.0.0 lets the whole network in."""
+    """Address to listen at: this machine alone by default; 0.0.0.0 lets the whole network in."""
     port: int | None = None
     """Port to listen at; without it 8717, or any free one if that is taken."""
     browser: bool = True
@@ -19,7 +19,7 @@ class ExploreConfig:
     data: str | None = None
     """Data set to pick images from; without it the one that the network was measured or trained on."""
     data_dir: str | None = None
-    """Folder in which the named data sets lie."""
+    """Folder that holds the named data sets."""
     trust: bool = False
     """Import the Dataset that the run itself names, which runs its code: for runs of people you trust."""
     device: str = "cpu"

@@ -165,7 +165,7 @@ def fit_weights(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> No
     check_shapes(shapes, given, path)
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():
-            raise InputError(f"{path}: {name!r} holds {tensor.dtype}, which are no weights: restore the file.")
+            raise InputError(f"{path}: {name!r} holds {tensor.dtype}, which are not weights: restore the file.")
         if not torch.isfinite(tensor).all():
             raise InputError(f"{path}: {name!r} holds a NaN or infinity: the file is broken, restore it.")
     module.load_state_dict(tensors)

@@ -14,7 +14,8 @@ class Normalized(nn.Module):
 
     Args:
         model: gives scores (B, N) for normalised images (B, C, H, W).
-        mean, std: of the training images, one number or one a channel.
+        mean: the mean of the training images: one number, or one for each channel.
+        std: their standard deviation, likewise.
 
     >>> import torch, gammacaps
     >>> mine = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(28 * 28, 10))
@@ -51,7 +52,7 @@ def _by_channel(name: str, value: object) -> Tensor:
     try:
         numbers = torch.as_tensor(value, dtype=torch.float32).detach().flatten()
     except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"{name} is one number, or one a channel, not {value!r:.60}.") from None
+        raise InputError(f"{name} is one number, or one for each channel, not {value!r:.60}.") from None
     if len(numbers) == 0 or not numbers.isfinite().all():
-        raise InputError(f"{name} is one finite number, or one a channel, not {value!r:.60}.")
+        raise InputError(f"{name} is one finite number, or one for each channel, not {value!r:.60}.")
     return numbers.view(-1, 1, 1)

@@ -25,10 +25,10 @@ class Model(nn.Module):
     classes: int
     architecture: str = ""  # its name in config.json; of a network that can't be stored there is none
     title: str = "network"  # in words
-    loss: str = "cross-entropy"  # what it learns from, unless told
+    loss: str = "cross-entropy"  # what it learns from, by default
     routing: str | None = None  # the rule of its routing; None: it does not route
     iterations: int | None = None  # of its routing
-    depends_on_neighbours: bool = False  # whether what it says of an image hangs on the other images of the batch
+    depends_on_neighbours: bool = False  # whether what it says of an image depends on the other images of the batch
     neighbours_option: tuple[str, str] | None = None  # the option that makes it so, and the one that would not
     reconstructs: bool = False  # whether it has a decoder
     no_decoder: str = ""  # what to say where there is none, if it could have one

@@ -1,4 +1,4 @@
-"""What a recorded pass of a network hangs on beside the images, and which networks must not be recorded."""
+"""What a recorded pass of a network depends on beside the images, and which networks must not be recorded."""
 
 import torch
 from torch import Tensor, nn

@@ -66,7 +66,7 @@ def _compared(model: nn.Module, images: Tensor, room: Room, buffers: list[tuple[
     recorded = kept_pass(model, images, room, gradient=True)
     again, turn = recorded.scores(images)
     if _apart(again, scores) > limit or _apart(recorded.gradient(images, grad, turn), gradient) > 4 * limit:
-        return "its scores hang on how many images there are, or on something else that a recording misses"
+        return "its scores depend on how many images there are, or on something else that a recording misses"
     others = (1 - images).flip(0)
     if _apart(recorded.scores(others)[0], plain.forward(others)) > limit:
         return "it takes other ways for other images"

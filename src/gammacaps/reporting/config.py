@@ -13,7 +13,7 @@ class ReportConfig:
     data: str | None = None
     """Data set; without it the one that the network was trained on."""
     data_dir: str | None = None
-    """Folder in which the named data sets lie."""
+    """Folder that holds the named data sets."""
     trust: bool = False
     """Import the Dataset that the run itself names, which runs its code: for runs of people you trust."""
     beside: str | None = None

@@ -106,13 +106,13 @@ def believed(results: dict[str, Any]) -> Sentence:
     careful = [check.name for check in judged if check.verdict == "warn"]
     if not judged:
         return ("whether to believe it was not checked",)
-    of = f" of {len(judged)} checks of it "
+    of = f" of {len(judged)} checks "
     if bad:
         fail = "fails" if len(bad) == 1 else "fail"
-        return (str(len(bad)), of, f"{fail} ({', '.join(bad)}), so it is not to be trusted")
+        return (str(len(bad)), of, f"{fail} ({', '.join(bad)}), so do not trust it")
     if careful:
         return (str(len(careful)), of, f"{'calls' if len(careful) == 1 else 'call'} for care ({', '.join(careful)})")
-    return ("none", of, "speaks against it")
+    return ("none", of, "found a reason to doubt it")
 
 
 def hardest(study: Study, results: dict[str, Any]) -> dict[str, Any] | None:

@@ -38,4 +38,6 @@ class Section(Generic[Content]):
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]*", self.name):
-            raise InputError(f"A section's name is of small letters, digits and dashes, not {self.name!r}: change it.")
+            raise InputError(
+                f"A section's name has lower-case letters, digits and dashes, not {self.name!r}: change it."
+            )

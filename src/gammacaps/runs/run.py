@@ -136,7 +136,7 @@ class Run:
             read_as(kind, figures)
         except Misfit as error:
             raise InputError(
-                f"{path} holds no figures that this version knows ({error}): make it anew with gammacaps {verb}."
+                f"{path} holds no figures that this version knows ({error}): make it again with gammacaps {verb}."
             ) from None
         return dict(figures)
 

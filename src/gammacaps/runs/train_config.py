@@ -22,7 +22,7 @@ class TrainConfig:
     """Data set: mnist, fashion-mnist, smallnorb, fashion-mini, an .npz file, a folder of class folders, one that
     `gammacaps data --store` wrote, which is not read into memory, or a torch Dataset as package.module:name."""
     data_dir: str | None = None
-    """Folder in which the named data sets lie; without it they are looked for and then downloaded."""
+    """Folder that holds the named data sets; without it they are looked for and then downloaded."""
     size: int | None = None
     """Side to resize the images to; without it the data's own (28 for smallnorb)."""
     preset: PresetName = "small"
@@ -37,11 +37,11 @@ class TrainConfig:
     """Start the first convolution as if the images had mean 0 and deviation 1: pale ones are learned sooner. Of the
     presets that pad images with zeros (all but the paper's) the border then stands out."""
     shift: int = 0
-    """Move each image at random by up to so many pixels, its edges continued."""
+    """Move each image at random by up to this many pixels, its edges continued."""
     flip: bool = False
     """Mirror half of the images, left to right: for things, not for digits."""
     turn: float = 0.0
-    """Turn each image at random by up to so many degrees, its edges continued."""
+    """Turn each image at random by up to this many degrees, its edges continued."""
     zoom: float = 0.0
     """Scale each image at random by up to 1 +- this share: 0.1 is from 0.9 to 1.1."""
     brightness: float = 0.0
@@ -49,7 +49,7 @@ class TrainConfig:
     contrast: float = 0.0
     """Change each image's contrast at random: its difference from its mean, times up to 1 +- this."""
     loss: LossName = "own"
-    """What training makes small: the network's own (margin loss of capsules, spread loss of matrix capsules,
+    """The loss that training minimises: the network's own (margin loss of capsules, spread loss of matrix capsules,
     cross-entropy of a CNN), or (ce-log, for capsules) the cross-entropy of lengths as shares of their sum, to which
     it is the same whether all capsules are long or short."""
     smoothing: float = 0.0
@@ -72,7 +72,7 @@ class TrainConfig:
     """Share of training over which eps grows from 0 to its value; 0 is the paper's full eps from the start."""
     gamma: float | None = None
     """Weight of the gamma objective, by which each hidden capsule learns to be active for a set of classes alone and so
-    becomes a gamma-capsule; 0 for none. Without it 0.3 for the small, deep and residual presets, 0 for the others."""
+    becomes a gamma-capsule; 0 for none. By default 0.3 for the small, deep and residual presets, 0 for the others."""
     trades: float = 0.0
     """Weight of TRADES: clean loss plus this times the divergence under attack; 0 trains on attacked images."""
     steps: int | None = None
@@ -83,7 +83,7 @@ class TrainConfig:
     """Length of training in minutes; with steps or epochs too, whichever ends first. The rate and eps then follow the
     clock, so that only steps and epochs give the same weights again."""
     batch: int = 128
-    """Images a step, over all processes together."""
+    """Images per step, over all processes together."""
     accumulate: int = 1
     """Parts that each process splits its images of a step into, one after the other: less memory. A step is the same
     but for the order of its sums; under attack that rounding grows, and long runs end at other weights."""
@@ -97,13 +97,13 @@ class TrainConfig:
     """Weight decay (AdamW): each step takes the learning rate times this off the weights, but not off biases."""
     weight_perturbation: float = 0.0
     """Adversarial weight perturbation: each step learns at weights moved up the loss by this share of their norm, so
-    that more of what is learned holds for other images (0.005 is usual); two more passes a step, 0 for none."""
+    that more of what is learned holds for other images (0.005 is usual); two more passes per step, 0 for none."""
     ema: float = 0.99
     """Decay of the weights' running mean, which is then what is saved (0.999 is usual); 0 for none."""
     reconstruction: float = 0.0005
     """Weight of the reconstruction loss, summed over pixels, against the clean image."""
     validate: int = 0
-    """Hold back so many training images, balanced over the classes and drawn by the seed, and keep the weights with
+    """Hold back this many training images, balanced over the classes and drawn by the seed, and keep the weights with
     which most of them are right: in the worst case over two short attacks, or clean where training is. 0 for none."""
     validate_every: int = 500
     """Steps between measurements on the images held back; the end of training is measured too."""
@@ -205,7 +205,7 @@ def read_config_file(path: Path) -> TrainConfig:
     except OSError as error:
         raise InputError(f"The configuration {path} can't be read ({error.strerror}): check the path.") from None
     except RecursionError:
-        raise InputError(f"The configuration {path} is nested too deeply: write it anew.") from None
+        raise InputError(f"The configuration {path} is nested too deeply: write it again.") from None
     except ValueError as error:
         raise InputError(f"The configuration {path} is not valid {path.suffix[1:] or 'JSON'} ({error}).") from None
     if isinstance(values, dict) and isinstance(values.get("train"), dict):

@@ -1,4 +1,4 @@
-"""The batches of training: which images a step learns from, and how they come to the device in time."""
+"""The batches of training: which images per step learns from, and how they come to the device in time."""
 
 import functools
 import itertools
@@ -17,7 +17,7 @@ AHEAD = 3  # batches read from disk before they are asked for
 
 
 def batch_of(step: int, count: int, config: TrainConfig) -> Tensor:
-    """Which images a step learns from: each epoch in a new order, a last part batch left out."""
+    """Which images per step learns from: each epoch in a new order, a last part batch left out."""
     size = min(config.batch, count)
     epoch, place = divmod(step, count // size)
     return _order(epoch, count, config.seed)[place * size : (place + 1) * size]

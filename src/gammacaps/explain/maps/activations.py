@@ -143,7 +143,7 @@ def activation_map(
         layer: one of model.layers, such as "hidden 1", or its index.
         label: the class that is shown alone.
         count: images on each side; fewer where there are fewer.
-        class_names: what the classes are called; their numbers unless told.
+        class_names: what the classes are called; their numbers by default.
         by_type: mean over the places of each capsule type: the paper's 16 columns of EM routing.
         seed: of the choice of images.
     """

@@ -59,7 +59,7 @@ def coupling_map(
 ) -> CouplingMap:
     """Which capsules of a layer feed which of the layer above, over the images: sum of a_i c_ij over the sum of a_i.
 
-    `layer` is the lower one: the last hidden layer, which feeds the class capsules, unless told.
+    `layer` is the lower one: the last hidden layer, which feeds the class capsules, by default.
     """
     network, index, _ = check_capsules(model, layer)
     check_images(images)

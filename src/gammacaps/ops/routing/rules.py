@@ -66,7 +66,7 @@ def add_rule(rule: RoutingRule) -> None:
         raise InputError(f"A rule is a RoutingRule(...), not {rule!r}.")
     if not isinstance(rule.name, str) or not re.fullmatch(r"[a-z][a-z0-9_-]*", rule.name):
         raise InputError(
-            f"A rule's name has small letters, digits, - and _, and starts with a letter: not {rule.name!r}."
+            f"A rule's name has lower-case letters, digits, - and _, and starts with a letter: not {rule.name!r}."
         )
     check_name_is_free("a rule", rule.name, OURS)
     if rule.backends:
@@ -112,7 +112,7 @@ def _shaped(what: str, rule: RoutingRule, tensor: Tensor, shape: torch.Size) -> 
     if tensor.shape != shape:
         raise InputError(
             f"The {what} of the rule '{rule.name}' must have the shape {tuple(shape)}, not {tuple(tensor.shape)}: "
-            "mend the rule."
+            "fix the rule."
         )
     return tensor
 

@@ -42,7 +42,7 @@ def collect(study: Study) -> ShownAudit | None:
 
 
 def shown_audit(audit: dict[str, Any], first: tuple[str, ...] = (), *, with_t: bool = True) -> ShownAudit:
-    """The audit's own sentence, its tables layer by layer, and how the verdict hangs on eps and tau.
+    """The audit's own sentence, its tables layer by layer, and how the verdict depends on eps and tau.
 
     `first` are notes to stand before the audit's own. T is left out where the evaluation tells it, of other images.
     """

@@ -66,11 +66,11 @@ def draw(shown: tuple[ShownCheck, ...]) -> str:
         said += (
             f", {judged.count('fail')} {'fails' if judged.count('fail') == 1 else 'fail'}: the figures under attack "
         )
-        said += "are not to be taken at their word."
+        said += "can't be trusted."
     elif "warn" in judged:
         said += ", the others call for care in reading the figures under attack."
     else:
-        said += ": nothing speaks against the figures under attack."
+        said += ": there is no reason to doubt the figures under attack."
     intro = paragraphs(
         "A network looks robust, too, when the attack on it was weak: when its gradient is hidden, say, or the attack "
         "had too few steps. Each check looks for one such way to be fooled.",
