@@ -139,6 +139,8 @@ class DataOptions:
     """Write the set into this new folder, from which training reads it as it goes: for data larger than memory."""
     size: int | None = None
     """Side to resize the images to as they are stored."""
+    skip_unreadable: bool = False
+    """Of a folder of pictures: leave out files that can't be read, and list them, instead of an error."""
     data_dir: str | None = None
     """Folder in which the named data sets lie."""
     json: bool = False

@@ -148,7 +148,10 @@ def data(options: DataOptions) -> None:
     if options.store is not None:
         store_data(options, options.store)
         return
-    facts, words = overview(options.data_dir) if options.name is None else summarize_set(options.name, options.data_dir)
+    if options.name is None:
+        facts, words = overview(options.data_dir)
+    else:
+        facts, words = summarize_set(options.name, options.data_dir, skip_unreadable=options.skip_unreadable)
     show(json.dumps(facts) if options.json else words)
 
 
@@ -157,7 +160,8 @@ def store_data(options: DataOptions, folder: Path) -> None:
 
     if options.name is None:
         raise InputError("Name the data set that is to be stored, such as: gammacaps data photos --store photos-stored")
-    counts = store_set(options.name, folder, data_dir=options.data_dir, size=options.size)
+    how: dict[str, Any] = {"size": options.size, "skip_unreadable": options.skip_unreadable}
+    counts = store_set(options.name, folder, data_dir=options.data_dir, **how)
     if options.json:
         show(json.dumps({"folder": str(folder), "images": counts}))
     else:

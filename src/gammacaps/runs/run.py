@@ -79,13 +79,17 @@ class Run:
         self, split: str, asked: str | None = None, *, data_dir: str | None = None, trust: bool = False
     ) -> DataSet | StoredSet:
         """One split of those data, at the size that the network was trained with; a stored set stays on disk."""
-        return open_set(self.data_name(asked, trust=trust), split, data_dir=self.data_dir(data_dir), size=self.size)
+        return open_set(self.data_name(asked, trust=trust), split, **self._reading(data_dir))
 
     def load_data(
         self, split: str, asked: str | None = None, *, data_dir: str | None = None, trust: bool = False
     ) -> DataSet:
         """The same, read into memory."""
-        return load_set(self.data_name(asked, trust=trust), split, data_dir=self.data_dir(data_dir), size=self.size)
+        return load_set(self.data_name(asked, trust=trust), split, **self._reading(data_dir))
+
+    def _reading(self, data_dir: str | None) -> dict[str, Any]:
+        """How its training has read the data."""
+        return {"data_dir": self.data_dir(data_dir), "size": self.size, "skip_unreadable": self.skip_unreadable}
 
     def data_dir(self, asked: str | None) -> str | None:
         return asked or (self.config.train.data_dir if self.config.train else None)
@@ -93,6 +97,11 @@ class Run:
     @property
     def size(self) -> int | None:
         return self.config.train.size if self.config.train else None
+
+    @property
+    def skip_unreadable(self) -> bool:
+        """Whether files of its data that can't be read are left out."""
+        return self.config.train is not None and self.config.train.skip_unreadable
 
     @property
     def radius(self) -> float | None:

@@ -16,6 +16,7 @@ from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
 from gammacaps.models import Model, load, to_config
 from gammacaps.models.folder import CONFIG, is_run, naming, write_config, write_weights
+from gammacaps.progress import say
 from gammacaps.runs.metrics import forget_metrics_after
 from gammacaps.runs.run import Run, refuse_import
 from gammacaps.runs.train_config import TrainConfig
@@ -51,10 +52,12 @@ def train(
     as_json: bool = False,
     processes: Processes | None = None,
     until: int | None = None,
+    warn: bool = True,
 ) -> Model:
     """Trains a new network into a new run's folder, with all processes that torchrun started unless told otherwise.
 
-    To its end, or `until` a step from where it can be resumed.
+    To its end, or `until` a step from where it can be resumed. With `warn` it says what is odd about the data, and where
+    the network learns nothing or learns its images by heart.
     """
     with joined() if processes is None else contextlib.nullcontext(processes) as together:
         if together.first(lambda: _goes_on(folder, config)):
@@ -63,6 +66,9 @@ def train(
             except Finished:
                 return together.first(lambda: load(folder))
         data = training_data(config, together)
+        if warn and together.rank == 0 and isinstance(data, DataSet):
+            for note in data.notes:
+                say(f"Note: {note}")
         facts = describe(data)
         data, held_back = split_off(data, config)
         model = new_model(config, data)
