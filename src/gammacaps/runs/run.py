@@ -19,6 +19,7 @@ from gammacaps.runs.config import RunConfig, run_config
 from gammacaps.runs.metrics import read_metrics
 from gammacaps.runs.results import Results
 from gammacaps.runs.typed_json import Misfit, read_as
+from gammacaps.runs.warnings import TrainingWarning, read_warnings
 
 RESULTS, AUDIT, BEYOND = "results.json", "audit.json", "beyond.json"
 EPS = 0.1  # a radius where no run says one
@@ -117,6 +118,10 @@ class Run:
         """The last whole line of metrics.jsonl."""
         rows = read_metrics(self.folder)
         return rows[-1] if rows else None
+
+    def warnings(self) -> tuple[TrainingWarning, ...]:
+        """What its training has warned of."""
+        return read_warnings(self.folder)
 
     @property
     def steps(self) -> int | None:
