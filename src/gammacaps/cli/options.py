@@ -15,6 +15,7 @@ from gammacaps.options import MOST, check_amount, check_seed, check_whole
 from gammacaps.paper.config import PaperPart, ReproduceConfig
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.runs.train_config import TrainConfig
+from gammacaps.start.config import StartConfig
 
 LENGTHS = ("steps", "epochs", "minutes", "data_dir")  # what a run that goes on may be given anew, to be kept
 HERE = ("device", "accumulate", "recompute_encoder")  # how a machine trains a run, which another may do otherwise
@@ -181,6 +182,19 @@ class DemoOptions:
     def __post_init__(self) -> None:
         check_amount("minutes", self.minutes, zero=False, most=MOST)
         check_seed(self.seed)
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """From a folder of pictures to two networks and a page: checks them, chooses, trains, measures, compares."""
+
+    folder: tyro.conf.Positional[Path]
+    """The pictures, with a sub-folder for each class; they are only read."""
+    start: StartConfig = field(default_factory=StartConfig)
+    out: Path | None = None
+    """Folder for all that is made; without it runs/FOLDER-start. If it was interrupted, the same command goes on."""
+    open: bool = False
+    """Open the page in a browser."""
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,19 @@ from gammacaps.cli.options import (
     ExportOptions,
     ReportOptions,
     ReproduceOptions,
+    StartOptions,
     TrainOptions,
 )
 from gammacaps.cli.streams import show
 from gammacaps.distributed.launch import launch
 from gammacaps.errors import InputError
 from gammacaps.program import command
+
+
+def start(options: StartOptions) -> None:
+    from gammacaps.start.run import start
+
+    show(start(options.folder, options.start, options.out, show=options.open))
 
 
 def train(options: TrainOptions) -> None:
@@ -219,6 +226,7 @@ def one_or_all(results: Sequence[dict[str, Any]]) -> Any:
 
 
 VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
+    "start": (StartOptions, start),
     "train": (TrainOptions, train),
     "evaluate": (EvaluateOptions, evaluate),
     "audit": (AuditOptions, audit),

@@ -117,6 +117,16 @@ def _readable(files: Listing, skipped: list[str]) -> Listing:
 
 def list_folder(folder: Path) -> tuple[tuple[str, ...], Listing, Listing]:
     """The class names and the files of the training and the test split."""
+    class_names, parts = list_parts(folder)
+    if "all" not in parts:
+        return class_names, parts["train"], parts["test"]
+    files = parts["all"]
+    testing = held_out(np.array(files.labels), class_names, str(folder))
+    return class_names, _where(files, ~testing), _where(files, testing)
+
+
+def list_parts(folder: Path) -> tuple[tuple[str, ...], dict[str, Listing]]:
+    """The class names and the files, as "train" and "test" where the folder has these, else as "all"."""
     below = {path.name for path in _subfolders(folder)}
     # Both are needed: "train" alone may be the class beside "bus" and "car".
     if {"train", "test"} <= below:
@@ -128,7 +138,7 @@ def list_folder(folder: Path) -> tuple[tuple[str, ...], Listing, Listing]:
                 f"{folder} has different classes in train and test: only one of them has {', '.join(odd)}; "
                 "give both the same sub-folders."
             )
-        return class_names, train, test
+        return class_names, {"train": train, "test": test}
     if below in ({"train"}, {"test"}):
         raise InputError(
             f"{folder} has a {below.pop()} folder only: add the other of train and test, "
@@ -140,8 +150,7 @@ def list_folder(folder: Path) -> tuple[tuple[str, ...], Listing, Listing]:
             f"{folder} has a folder {other[0]}: what is held out to test must be called test, so rename it."
         )
     class_names, files = _list_classes(folder)
-    testing = held_out(np.array(files.labels), class_names, str(folder))
-    return class_names, _where(files, ~testing), _where(files, testing)
+    return class_names, {"all": files}
 
 
 def _list_classes(folder: Path) -> tuple[tuple[str, ...], Listing]:

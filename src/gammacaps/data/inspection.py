@@ -66,7 +66,7 @@ def inspect_set(name: str, *, size: Size = None, data_dir: str | None = None) ->
             class_names, problems, notes = sets["train"].class_names, [], []
             images = [
                 InspectedImage(
-                    f"{split} image {k}", split, int(label), (image.shape[2], image.shape[1]), mode, _digest(image)
+                    f"{split} image {k}", split, int(label), (image.shape[2], image.shape[1]), mode, digest_of(image)
                 )
                 for split, data in sets.items()
                 for mode in [{1: "grey", 3: "RGB"}.get(data.images.shape[1], f"{data.images.shape[1]} channels")]
@@ -91,7 +91,7 @@ def _read_files(listings: dict[str, Listing]) -> tuple[list[str], list[Inspected
             except InputError as error:
                 broken.append(str(error))
             else:
-                known = (size, mode, _digest(pixels), _turned(path), odd)
+                known = (size, mode, digest_of(pixels), _turned(path), odd)
                 images.append(InspectedImage(str(path), split, label, *known))
     return broken, images
 
@@ -103,7 +103,8 @@ def _turned(path: Path) -> bool:
     return False
 
 
-def _digest(pixels: object) -> str:
+def digest_of(pixels: object) -> str:
+    """By which equal pictures are known."""
     shape = str(getattr(pixels, "shape", ())).encode()
     return hashlib.blake2b(shape + memoryview(pixels).tobytes(), digest_size=16).hexdigest()  # type: ignore[arg-type]
 
