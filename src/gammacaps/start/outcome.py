@@ -1,5 +1,6 @@
 """What came out, in a few sentences with 95% intervals, and what to do where a network is worth nothing."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ def outcome(out: Path, eps: float) -> str:
     results: dict[str, Any] = {name: run.results() or {} for name, run in runs.items()}
     images = results[ROBUST]["clean"]["images"]
     lines = [
-        f"Of {images} test pictures the network {NAMES[name]} has {_share(figures['clean'])} right, and in the worst case "
-        f"under attack (each pixel changed by up to {radius(eps)}) {_share(figures['worst'][-1])}."
+        f"Of {images} test pictures the network {NAMES[name]} has {_share(figures['clean'])} right, and in the worst "
+        f"case under attack (each pixel changed by up to {radius(eps)}) {_share(figures['worst'][-1])}."
         for name, figures in results.items()
     ]
     lines.append("In brackets: the 95% interval.")
@@ -54,6 +55,5 @@ def _largest(figures: dict[str, Any]) -> tuple[float, str]:
 
 
 def _try(out: Path, eps: float) -> str:
-    return command(
-        f"train --data {out / DATA} --eps {eps:.3g} --attack-steps 2 --attack-step {0.7 * eps:.3g} --batch 64"
-    )
+    attack = f"--eps {eps:.3g} --attack-steps 2 --attack-step {0.7 * eps:.3g}"
+    return command(f"train --data {shlex.quote(str(out / DATA))} {attack} --batch 64")

@@ -1,4 +1,4 @@
-"""The folder that `gammacaps start` writes to: its own, or none. A user's pictures and other folders are never touched."""
+"""The folder that `gammacaps start` writes to: its own. Pictures and other folders are never touched."""
 
 import contextlib
 import dataclasses
@@ -34,7 +34,7 @@ def check_place(folder: Path, out: Path) -> None:
     here, there = folder.resolve(), out.resolve()
     if here == there or here in there.parents or there in here.parents:
         raise InputError(
-            f"{out} can't be the output folder of the pictures in {folder}: choose one beside it with --out."
+            f"{out} can't be the output folder for {folder}, which is only read: choose one beside it with --out."
         )
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise InputError(f"{out} is no folder: choose another place with --out.")
@@ -93,7 +93,6 @@ def fingerprint(folder: Path) -> str:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 seen = path.stat()
-                known.update(
-                    f"{path.relative_to(folder)}\0{seen.st_size}\0{seen.st_mtime_ns}\n".encode("utf-8", "replace")
-                )
+                line = f"{path.relative_to(folder)}\0{seen.st_size}\0{seen.st_mtime_ns}\n"
+                known.update(line.encode(errors="replace"))
     return known.hexdigest()

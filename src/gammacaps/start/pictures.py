@@ -118,8 +118,8 @@ def _refuse_too_few(found: list[Picture], class_names: tuple[str, ...], folder: 
     for label, name in enumerate(class_names):
         if counts[label] < LEAST:
             raise InputError(
-                f"{folder} has {counts[label]} pictures of class '{name}' that can be used, too few to learn from and to "
-                f"test with: add some, {FEW} or more, or move this folder elsewhere."
+                f"{folder} has {counts[label]} pictures of class '{name}' that can be used, too few to learn from and "
+                f"to test with: add some, {FEW} or more, or move this folder elsewhere."
             )
 
 
@@ -171,7 +171,8 @@ def changes(pictures: Pictures, size: tuple[int, int], crop: bool) -> Iterator[s
         yield f"{counted(len(bent), 'picture')} of another shape, and {way}: {first_few(named)}."
     small = [each for each in pictures.all if each.size[0] < size[1] and each.size[1] < size[0]]
     if small:
-        yield f"{counted(len(small), 'picture')} smaller than that and enlarged: {first_few([str(e.path) for e in small])}."
+        named = [str(each.path) for each in small]
+        yield f"{counted(len(small), 'picture')} smaller than that and enlarged: {first_few(named)}."
 
 
 def images_of(
