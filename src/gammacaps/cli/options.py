@@ -199,7 +199,7 @@ class StartOptions:
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """Time the engine against plain PyTorch, eager and compiled; a way that gives wrong answers is not timed."""
+    """Time the engine against plain PyTorch, eager and on a GPU compiled; a way that is wrong is not timed."""
 
     bench: BenchConfig = field(default_factory=BenchConfig)
     out: Path | None = None

@@ -86,7 +86,7 @@ def training_config(config: StartConfig, data: str, plan: Plan, device: torch.de
         steps=plan.steps,
         minutes=max(SPARE * seconds, seconds + 30) / 60,
         batch=128 if gpu else 64,
-        lr=3e-3 if gpu else 6e-3,
+        lr=3e-3,
         seed=config.seed,
         device=config.device,
         log_every=10,

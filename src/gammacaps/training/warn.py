@@ -37,6 +37,7 @@ BATCHES = 5  # logged batches that are counted together
 FROM = 0.2  # share of training from which on a network is to know something
 FAR = 0.2  # by so much more of the training images are right where they were learned by heart
 MEASURED, LEAST = 256, 64  # images of each kind: at most, and at least
+SHORT = 300  # steps in which even a good network may not have begun to learn
 PRICE = 0.05  # of the training's passes
 
 
@@ -86,11 +87,13 @@ class AtChance(_Warns):
         if not above_chance(max(right, clean), int(images), self.largest):
             when = "at its end" if done >= 1 else f"after {done:.0%} of training"
             wait = "" if done >= 1 else "It may still begin to learn; if it does not, stop it. "
+            short = taken.learner.step / done  # steps of the whole training
+            longer = f"a longer training, since {short:.0f} steps are few; " if short < SHORT else ""
             self.warn(
                 taken,
                 "chance",
                 f"the network is stuck at chance {when}: {logged} {clean / images:.0%} are right (chance is {chance}). "
-                f"{wait}Try in this order: --no-robust, which must learn first; under attack a smaller --eps and "
+                f"{wait}Try in this order: {longer}--no-robust, which must learn first; a smaller --eps and "
                 f"--eps-ramp 0.5; a lower --lr, such as {taken.config.lr / 3:.1g}; --standardize for pale pictures "
                 "(preset paper); and gammacaps data check: wrong labels can't be learned.",
             )
