@@ -82,6 +82,21 @@ def test_too_few_pictures_and_too_few_classes_are_refused(tmp_path):
     )
 
 
+def test_grey_pictures_that_are_stored_as_colour_stay_grey(tmp_path):
+    folder = stripes(tmp_path / "bars")
+    grey = Image.open(folder / "down" / "000.png")
+    grey.convert("RGB").save(folder / "down" / "000.png")
+    Image.fromarray(np.full((12, 14), 9, np.uint8)).save(folder / "down" / "palette.gif")
+    pictures = look(folder, 0, quiet)
+    assert pictures.grey
+    image, _ = next(images_of([each for each in pictures.all if each.path.suffix == ".gif"], True, (12, 14), False))
+    assert (image * 255).round().unique().tolist() == [9]
+    Image.new("RGB", (14, 12), (255, 0, 0)).save(folder / "down" / "red.png")
+    pictures = look(folder, 0, quiet)
+    assert not pictures.grey
+    assert "25 pictures are grey and 1 in colour: all become RGB." in pictures.notes
+
+
 def test_pictures_of_other_sizes_are_stretched_or_cut_to_the_middle(tmp_path):
     folder = stripes(tmp_path / "bars")
     wide = np.zeros((12, 42), np.uint8)

@@ -65,7 +65,7 @@ def read_state(out: Path) -> State | None:
         state = read_as(State, read_json(out / STATE))
         if state.format != FORMAT:
             raise Misfit(f"it is of format {state.format}")
-    except Misfit as error:
+    except (Misfit, InputError) as error:
         raise InputError(f"{out / STATE} is not of a start ({error}): choose another folder with --out.") from None
     return state
 

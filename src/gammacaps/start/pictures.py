@@ -81,6 +81,9 @@ def look(folder: Path, seed: int, progress: Callable[[str, int, int], None]) -> 
         often = max(by_label, key=lambda label: by_label[label])
         share = by_label[often] / len(train)
         notes.append(f"The classes are uneven: always saying '{class_names[often]}' is right for {share:.0%}.")
+    grey = sum(each.grey for each in found)
+    if 0 < grey < len(found):
+        notes.append(f"{counted(grey, 'picture')} grey and {len(found) - grey:,} in colour: all become RGB.")
     notes += odd_notes((str(each.path), each.odd) for each in found)
     return Pictures(class_names, tuple(train), tuple(test), tuple(skipped), tuple(notes))
 
@@ -90,8 +93,10 @@ def _read(part: str, files: Listing, skipped: list[str]) -> Iterator[Picture]:
         try:
             with opened(path) as image:
                 mode, size, odd = image.mode, image.size, oddities(image)
-            grey = is_grey(path, mode)
-            yield Picture(path, label, part, size, digest_of(decode(path, grey)), grey, odd)
+            pixels = decode(path, is_grey(path, mode))
+            if len(pixels) == 3 and (pixels == pixels[:1]).all():  # grey, stored as colour
+                pixels = np.ascontiguousarray(pixels[:1])
+            yield Picture(path, label, part, size, digest_of(pixels), len(pixels) == 1, odd)
         except InputError as error:
             skipped.append(f"{path} ({_reason(error)})")
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from gammacaps.data import DataSet, StoredSet
 from gammacaps.names import PresetName
 from gammacaps.runs.train_config import TrainConfig
+from gammacaps.runs.typed_json import Misfit
 from gammacaps.start.config import StartConfig
 from gammacaps.training.batches import batch_of
 from gammacaps.training.class_sets import class_sets
@@ -49,6 +50,10 @@ class Plan:
     robust_seconds: float
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not (self.steps >= 1 and 0 < self.eps <= 1 and min(self.clean_seconds, self.robust_seconds) >= 0):
+            raise Misfit(f"no training has {self.steps} steps at eps {self.eps}, and these seconds")
+
 
 def choose(config: StartConfig, device: torch.device, images: Tensor) -> Choice:
     """The network by the machine and the pictures' size, the radius by what the pictures look like."""
@@ -72,7 +77,7 @@ def choose(config: StartConfig, device: torch.device, images: Tensor) -> Choice:
 
 
 def training_config(config: StartConfig, data: str, plan: Plan, device: torch.device, *, robust: bool) -> TrainConfig:
-    """How one of the networks is trained; on a CPU as in the demo, with an attack of two long steps."""
+    """How one of the networks is trained; on a CPU with an attack of two long steps."""
     gpu = device.type == "cuda"
     attack: dict[str, Any] = {"attack_steps": 10 if gpu else 2, "attack_step": (0.25 if gpu else 0.7) * plan.eps}
     seconds = plan.robust_seconds if robust else plan.clean_seconds
