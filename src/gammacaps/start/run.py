@@ -10,7 +10,7 @@ import torch
 
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.run import audit_run
-from gammacaps.data import StoredSet, open_set, own_path, store_batches
+from gammacaps.data import StoredSet, open_set, store_batches
 from gammacaps.data.checks import width_by_height
 from gammacaps.data.npy_folder import is_stored
 from gammacaps.environment import pick_device
@@ -51,9 +51,9 @@ def start(
 ) -> str:
     """What came out, in words; all else lies in the output folder. The same call goes on where one was interrupted."""
     started = time.monotonic()
-    folder = own_path(folder)
+    folder = folder.expanduser()
     if not folder.is_dir() or is_stored(folder):
-        raise InputError(f"{folder} is no folder of pictures: give one with a sub-folder for each class.")
+        raise InputError(f"There is no folder of pictures {folder}: give one that has a sub-folder for each class.")
     device = pick_device(config.device)
     out = out or Path("runs") / f"{folder.resolve().name}-start"
     again = f"Stopped. The same command goes on where it was: what is done lies in {out}."
