@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import shlex
 import time
 import webbrowser
 from pathlib import Path
@@ -29,7 +30,6 @@ from gammacaps.start.outcome import NAMES, outcome
 from gammacaps.start.output import CLEAN, DATA, LIST, ROBUST, State, fingerprint, taken, write_state
 from gammacaps.start.pictures import changes, images_of, look, target_size
 from gammacaps.start.plan import LONGEST, Plan, choose, make_plan, training_config
-from gammacaps.training.signals import Interrupted
 from gammacaps.training.train import Finished, resume, train
 
 SEEN = 500  # pictures by which the radius is chosen
@@ -66,14 +66,12 @@ def start(
                 _train(out, name, config, plan, device)
             say("5/5 Measuring both, and drawing what their capsules see ...")
             page = _measured(out, plan, config, evaluation, audit, report)
-    except Interrupted:
-        raise KeyboardInterrupt(again) from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(again) from None
     if show:
         with contextlib.suppress(webbrowser.Error):
             webbrowser.open(page.resolve().as_uri())
-    runs = f"{out / ROBUST} {out / CLEAN}"
+    runs = shlex.join([str(out / ROBUST), str(out / CLEAN)])
     words = [outcome(out, plan.eps), "", f"Both side by side, to open in a browser: {page}"]
     words += [f"To play with them: {command(f'explore {runs}')}", f"This took {time.monotonic() - started:.0f} s."]
     return "\n".join(words)
