@@ -1,4 +1,4 @@
-"""The paper's network the way public capsule code writes it: library convolutions and votes by a broadcast product.
+"""Gamma-capsule networks the way public capsule code writes it: library convolutions and votes by a broadcast product.
 
 That product lays a copy of the weights beside every image, a tensor (B, J, I, D, d), and autograd keeps each step of
 routing. This is what gammacaps is timed against: nothing in it is slow on purpose, and its layouts are chosen freely.
@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.functional import conv2d, relu
 
+from gammacaps.bench.ways import by_library
 from gammacaps.models import GammaCapsNet
 from gammacaps.ops import length, squash
 from gammacaps.ops.routing.rules import scale
@@ -39,14 +39,10 @@ def by_parent(weight: Tensor) -> Tensor:
 
 def network(model: GammaCapsNet, layers: Sequence[Callable[[Tensor], Tensor]]) -> Callable[[Tensor], Tensor]:
     """Images to scores with the model's weights, through library convolutions and `layers`, one for each routing."""
-    config = model.config
-    state = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
+    plain = by_library(model)
 
     def scores(images: Tensor) -> Tensor:
-        features = relu(conv2d(images, state["encoder.0.weight"], state["encoder.0.bias"], config.stride))
-        kernel, bias = state["primary.convolution.weight"], state["primary.convolution.bias"]
-        entries = conv2d(features, kernel, bias, config.primary_stride).permute(0, 2, 3, 1)  # B rows columns types*d
-        poses = squash(entries.reshape(len(images), -1, config.primary_size))  # B I d
+        poses = plain.encode(images)  # B I d
         for layer in layers:
             poses = layer(poses)  # B J D
         return length(poses)

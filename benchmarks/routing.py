@@ -37,13 +37,15 @@ COLUMNS = ("date", *MACHINE, "what", *MEASURED)
 # Worst sample's error relative to the reference, in norm. Float32 leaves about 1e-6 and 1e-5.
 OUTPUT_LIMIT, GRADIENT_LIMIT = 1e-4, 1e-3
 WARM_UP = 2
+PRESETS = ("small", "deep")  # beside the paper's network
 
 Way = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class Options:
-    """Time the paper's network and its first routed layer, forward and gradient of the input, on a CPU."""
+    """Time the paper's network, its first routed layer, and the presets small and deep: forward and gradient of the
+    input, on a CPU."""
 
     batch: int = 8
     """Images a pass."""
@@ -83,14 +85,14 @@ def routing_ways(layer: RoutedCapsules) -> dict[str, Way]:
     }
 
 
-def network_task(model: GammaCapsNet, batch: int) -> RivalTask:
+def network_task(model: GammaCapsNet, batch: int, what: str = "network") -> RivalTask:
     """Images to scores. The weights are frozen, as they are under attack."""
     model.requires_grad_(False)
     layers = [routing_ways(layer) for layer in model.routed if isinstance(layer, RoutedCapsules)]
     plain = ("materialised", "reference")
     ways: dict[str, Way] = {name: materialised.network(model, [ways[name] for ways in layers]) for name in plain}
     images = torch.rand(batch, *model.image_shape).requires_grad_()
-    return RivalTask("network", {**ways, "gammacaps": model}, images, torch.randn(batch, model.classes))
+    return RivalTask(what, {**ways, "gammacaps": model}, images, torch.randn(batch, model.classes))
 
 
 def routing_task(layer: RoutedCapsules, batch: int) -> RivalTask:
@@ -206,7 +208,12 @@ def main() -> None:
     assert isinstance(model, GammaCapsNet)
     first = model.routed[0]
     assert isinstance(first, RoutedCapsules)
-    benchmark([network_task(model, options.batch), routing_task(first, options.batch)], options)
+    tasks = [network_task(model, options.batch), routing_task(first, options.batch)]
+    for preset in PRESETS:
+        other = create(preset)
+        assert isinstance(other, GammaCapsNet)
+        tasks.append(network_task(other, options.batch, f"network {preset}"))
+    benchmark(tasks, options)
 
 
 if __name__ == "__main__":

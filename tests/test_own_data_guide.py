@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from gammacaps.auditing.config import AuditConfig
 from gammacaps.cli import main
+from gammacaps.evaluation.config import EvaluateConfig
+from gammacaps.reporting.config import ReportConfig
+from gammacaps.start import run
 
 GUIDE = Path(__file__).parents[1] / "docs" / "own-data.md"
 SHORT = {
+    "start": ["--minutes", "0.001", "--device", "cpu"],
     "data": [],
     "train": [
         *("--steps", "3", "--batch", "8", "--attack-steps", "1", "--device", "cpu"),
@@ -20,6 +25,12 @@ SHORT = {
     "evaluate": ["--limit", "6", "--attacks", "paper", "--attack-steps", "2", "--no-checks"],
     "audit": ["--limit", "6", "--attack-steps", "1"],
     "report": ["--starts", "2", "--steps", "2", "--images", "6", "--trees", "1"],
+}
+
+QUICK = {
+    "evaluation": EvaluateConfig(attacks=("fgsm",), limit=6, checks=False),
+    "audit": AuditConfig(limit=6, attack_steps=1, taus=(0.5,)),
+    "report": ReportConfig(starts=1, steps=1, images=6, trees=1, capsules=2),
 }
 
 
@@ -46,13 +57,16 @@ def draw(folder: Path) -> None:
 def test_the_guide_s_commands_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     draw(tmp_path / "shapes")
+    for name, config in QUICK.items():
+        monkeypatch.setitem(run.start.__kwdefaults__, name, config)
     commands = re.findall(r"^    gammacaps (.+)$", GUIDE.read_text(), re.MULTILINE)
-    assert [command.split()[0] for command in commands] == ["data", "train", "evaluate", "audit", "report"]
+    assert [command.split()[0] for command in commands] == list(SHORT)
     for command in commands:
         words = shlex.split(command)
         main([*words, *SHORT[words[0]]])
         if words[0] == "data":
             assert "Nothing must be mended" in capsys.readouterr().out
+    assert (tmp_path / "runs" / "shapes-start" / "robust" / "side-by-side.html").exists()
     page = (tmp_path / "runs" / "shapes" / "report.html").read_text()
     assert "cross" in page
     assert (tmp_path / "runs" / "shapes" / "audit.json").exists()

@@ -10,6 +10,7 @@ import torch
 from former_small import CONVOLUTION
 
 import gammacaps
+from gammacaps import nn
 from gammacaps.bench import gate, run, table, tasks, ways
 from gammacaps.cli import main
 from gammacaps.models import frozen
@@ -35,8 +36,11 @@ def replace_ways(monkeypatch, name, change):
         task = right(which, *rest)
         if which != name:
             return task
-        wrong = {way: lambda make=make: lambda: change(make()()) for way, make in task.ways.items()}
-        return dataclasses.replace(task, ways=wrong)
+        wrong = [
+            {way: lambda make=make: lambda: change(make()()) for way, make in of.items()}
+            for of in (task.ways, task.on_cpu or {})
+        ]
+        return dataclasses.replace(task, ways=wrong[0], on_cpu=wrong[1])
 
     monkeypatch.setattr(run, "task_of", task_of)
 
@@ -49,23 +53,32 @@ def test_the_command_prints_a_table_and_appends_rows(tmp_path, capsys, monkeypat
     for arguments in (["--tasks", "forward", "attack", "routing"], ["--tasks", "matrix", "--json"]):
         assert status(*QUICK, *arguments, "--out", path) == 0
         out, err = capsys.readouterr()
-        assert "this is a CPU: ways compiled, engine" in err
+        assert "this is a CPU: way compiled" in err
         if "--json" in arguments:
             assert [(row["task"], row["peak_mib"]) for row in json.loads(out)] == [("matrix capsules", None)]
         else:
-            assert [line.split("eager")[0].strip() for line in out.splitlines() if "eager" in line] == [
-                "forward",
-                "attack pass",
-                "routing layer 1",
+            assert [line.split()[:-6] for line in out.splitlines() if " 2  " in line] == [
+                ["forward", "small", "eager"],
+                ["forward", "small", "engine"],
+                ["attack", "pass", "small", "eager"],
+                ["attack", "pass", "small", "engine"],
+                ["attack", "pass", "deep", "eager"],
+                ["attack", "pass", "deep", "engine"],
+                ["routing", "layer", "1", "small", "eager"],
+                ["routing", "layer", "1", "small", "engine"],
             ]
+            assert "to eager" in out
+            assert "peak MiB" not in out  # columns without a figure
     with path.open(newline="") as file:
         reader = csv.DictReader(file)
         rows = list(reader)
     assert tuple(reader.fieldnames) == table.COLUMNS
-    assert [row["network"] for row in rows] == ["small", "small", "small", "matrix"]
+    assert [row["network"] for row in rows] == ["small"] * 4 + ["deep"] * 2 + ["small"] * 2 + ["matrix"]
+    assert [row["way"] for row in rows] == ["eager", "engine"] * 4 + ["eager"]
     for row in rows:
         assert row["gammacaps"] == gammacaps.__version__
-        assert (row["way"], row["batch"], row["repeats"]) == ("eager", "2", "2")
+        assert (row["batch"], row["repeats"]) == ("2", "2")
+        assert float(row["ratio_to_eager"]) == 1 if row["way"] == "eager" else float(row["ratio_to_eager"]) > 0
         assert 0 < float(row["q1_ms"]) <= float(row["median_ms"]) <= float(row["q3_ms"]) < math.inf
         assert row["floor_share"] == row["ratio_to_compiled"] == ""
 
@@ -83,7 +96,7 @@ def test_a_way_that_is_wrong_is_not_timed(monkeypatch, capsys, change):
     replace_ways(monkeypatch, "attack", change)
     assert status(*QUICK, "--tasks", "forward", "attack") == 1
     out, err = capsys.readouterr()
-    assert "attack pass eager 2: not timed: the relative error of its" in err
+    assert "attack pass small eager 2: not timed: the relative error of its" in err
     assert "forward" in out
     assert "attack pass" not in out
 
@@ -191,6 +204,18 @@ def test_engine_and_formulas_give_the_exact_answers(monkeypatch):
         for make in task.ways.values():
             errors = gate.relative_errors(make()(), exact, task.labels)
             assert gate.objection(task.outputs, errors, None) is None
+
+
+def test_on_a_cpu_plain_pytorch_has_no_code_of_ours(monkeypatch):
+    """What it is timed against: no written-out gradient, no C, no product of patches."""
+    for module, name in ((nn.vector, "convolve"), (nn.deep, "convolve"), (nn.vector, "route")):
+        monkeypatch.setattr(module, name, None)
+    images = torch.rand(2, 1, 28, 28)
+    for preset, shape in (("small", {}), ("paper", {"filters": 8, "primary_types": 2})):
+        model = gammacaps.create(preset, decoder=(), **shape)
+        with pytest.raises(TypeError):
+            model(images)
+        assert ways.by_library(model)(images).shape == (2, 10)
 
 
 def test_the_training_step_is_attacked_the_plain_way_and_the_environment_put_back(monkeypatch):

@@ -44,6 +44,13 @@ def test_the_three_ways_agree_and_are_not_the_same_code(tasks):
         assert routing.disagreements(task) == []
 
 
+def test_the_small_networks_pass_the_gate():
+    for preset in routing.PRESETS:
+        task = routing.network_task(create(preset, filters=4, primary_types=2), 2, f"network {preset}")
+        assert task.what == f"network {preset}"
+        assert routing.disagreements(task) == []
+
+
 def test_the_gate_sees_a_wrong_output_a_wrong_gradient_and_nan(tasks):
     for task in tasks:
         right = task.ways["gammacaps"]

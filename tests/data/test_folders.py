@@ -121,8 +121,8 @@ def cut_image(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:60])
 
 
-def sixteen_bits(folder: Path) -> None:
-    save(folder / "dog/02.png", grey().astype(np.uint16))
+def floats(folder: Path) -> None:
+    save(folder / "dog/02.tiff", grey().astype(np.float32))
 
 
 def few(folder: Path) -> None:
@@ -165,8 +165,8 @@ def other_classes(folder: Path) -> None:
         (empty_image, "The image {}/dog/02.png can't be read (its content is of no known"),
         (cut_image, "The image {}/dog/04.png can't be read ("),
         (
-            sixteen_bits,
-            "{}/dog/02.png has pixels of Pillow's mode I;16, whose range is not known",
+            floats,
+            "{}/dog/02.tiff has pixels of Pillow's mode F, whose range is not known",
         ),
         (few, "{} has no split of its own, and class 'dog' has 4 images, too few to put every 5th aside"),
         (validation, "{} has a folder val: what is held out to test must be called test, so rename it"),

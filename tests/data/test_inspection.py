@@ -61,7 +61,7 @@ def test_broken_files_are_each_named_and_the_rest_is_told(pets: Path, capsys: py
     out = capsys.readouterr().out
     for name in ("cat/03.png", "dog/02.png", "dog/03.png"):
         assert out.count(f"pets/{name}") == 1
-    assert "12 images of 2 classes" in out
+    assert "13 images of 2 classes" in out
     assert "Train with" not in out
 
 
@@ -128,7 +128,7 @@ def no_image(pets: Path) -> None:
     ("change", "words"),
     [
         (grey, "1 image is grey among colour images: all become RGB."),
-        (transparent, "1 image is stored with transparency (pets/dog/01.png), which is dropped."),
+        (transparent, "1 picture is stored with transparency, which is dropped: pets/dog/01.png."),
         (turned, "1 photo is stored turned, with a mark that says so (pets/dog/01.jpg)"),
         (uneven, "The classes are uneven: cat has 24 training images, dog 4; always saying cat is right for 86%."),
         (no_image, "1 file is left out, being no image of a class: pets/cat/notes.txt."),

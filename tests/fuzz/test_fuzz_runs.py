@@ -35,6 +35,10 @@ from gammacaps.reporting.study import Study
 from gammacaps.runs.metrics import METRICS, forget_metrics_after, read_metrics
 from gammacaps.runs.run import AUDIT, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig
+from gammacaps.runs.warnings import WARNINGS, TrainingWarning, add_warning, forget_warnings_after, read_warnings
+from gammacaps.start.config import StartConfig
+from gammacaps.start.output import FORMAT, STATE, State, read_state, write_state
+from gammacaps.start.plan import Plan
 from gammacaps.training import loop
 from gammacaps.training.checkpoint import CHECKPOINT, put_back, read_checkpoint, step_of
 from gammacaps.training.learner import Learner
@@ -269,3 +273,31 @@ def test_facts_of_the_reproduction(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_network_of_a_run_is_the_one_that_was_trained(run: Path) -> None:
     assert json.loads(json.dumps(to_config(Run(run).model()))) == Run(run).config.model
+
+
+@pytest.mark.slow
+def test_warnings(tmp_path: Path) -> None:
+    add_warning(tmp_path, TrainingWarning(20, "chance", "stuck"))
+    add_warning(tmp_path, TrainingWarning(40, "overlearned", "by heart"))
+    whole, found = (tmp_path / WARNINGS).read_bytes(), []
+    for chance in cases(WARNINGS):
+        (tmp_path / WARNINGS).write_bytes(of_bytes(whole, chance))
+        answer(lambda: forget_warnings_after(tmp_path, 30))
+        kept = answer(lambda: read_warnings(tmp_path))
+        assert kept is not None
+        assert all(each.step <= 30 for each in kept)
+        found.append(len(kept) == 1)
+    both_ways(found)
+
+
+@pytest.mark.slow
+def test_the_state_of_a_start(tmp_path: Path) -> None:
+    plan = Plan("small", 0.1, 400, 30.0, 90.0, ("a note",))
+    write_state(tmp_path, State(FORMAT, "/pictures", "0123", StartConfig(), plan))
+    values, found = json.loads((tmp_path / STATE).read_text()), []
+    for chance in cases(STATE):
+        (tmp_path / STATE).write_bytes(of_json(values, chance))
+        state = answer(lambda: read_state(tmp_path))
+        assert state is None or state.plan is None or (state.plan.steps >= 1 and 0 < state.plan.eps <= 1)
+        found.append(state is not None)
+    both_ways(found)

@@ -30,6 +30,7 @@ NETWORKS: dict[TaskName, tuple[str, ...]] = {
     "pgd": ("paper", "deep", "cnn", "residual", "matrix"),
     "short-training": ("deep",),
 }
+CPU_NETWORKS: dict[TaskName, tuple[str, ...]] = {"attack": ("small", "deep")}  # beside the preset
 LONG: tuple[TaskName, ...] = ("training", "short-training", "pgd")  # many passes each
 WARM_UP, QUICK, TRAINING = 3, 3, 5  # calls before any is timed; rounds at most
 # Routing's new weights are multiplied by this: many votes are then shortened, as they are in a trained network.
@@ -57,11 +58,17 @@ class Benchmark:
         self.gpu, self.machine = self.device.type == "cuda", machine(self.device)
         if self.gpu and self.device.index is not None:
             torch.cuda.set_device(self.device)
-        torch.manual_seed(0)
-        model = cast(GammaCapsNet, create(config.preset)).to(self.device).requires_grad_(False)
-        for layer in model.routed:
-            layer.get_parameter("weight").mul_(WEIGHTS)
-        self.model = model
+        self.models: dict[str, GammaCapsNet] = {}
+
+    def model(self, network: str) -> GammaCapsNet:
+        """A new network with frozen weights, made once."""
+        if network not in self.models:
+            torch.manual_seed(0)
+            model = cast(GammaCapsNet, create(network)).to(self.device).requires_grad_(False)
+            for layer in model.routed:
+                layer.get_parameter("weight").mul_(WEIGHTS)
+            self.models[network] = model
+        return self.models[network]
 
     def run(self) -> Iterator[list[dict[str, Any]]]:
         """The rows of one task after the other, once all have been through the gate."""
@@ -77,7 +84,7 @@ class Benchmark:
         if not names:
             raise InputError(f"There is nothing to measure: name tasks with --tasks ({', '.join(ONLY_GPU)}: on a GPU).")
         if not self.gpu:
-            left_out = ", ".join(["ways compiled, engine"] + [TITLES[n] for n in ONLY_GPU if n in self.config.tasks])
+            left_out = ", ".join(["way compiled"] + [TITLES[n] for n in ONLY_GPU if n in self.config.tasks])
             self.say(f"Skipped, since this is a CPU: {left_out}")
         batches = tuple(dict.fromkeys(self.config.batches)) or ((32, 128, 512) if self.gpu else (8,))
         fixed = FIXED_BATCH if self.gpu else {}
@@ -85,9 +92,14 @@ class Benchmark:
             (name, network, batch)
             for name in names
             if name not in WHOLE
-            for network in NETWORKS.get(name, (self.config.preset,))
+            for network in self.networks(name)
             for batch in ((fixed[name],) if name in fixed else batches)
         ]
+
+    def networks(self, name: TaskName) -> tuple[str, ...]:
+        """The networks that a task is done for."""
+        own = NETWORKS if self.gpu else CPU_NETWORKS
+        return tuple(dict.fromkeys((*(() if name in NETWORKS else (self.config.preset,)), *own.get(name, ()))))
 
     def say(self, line: str, failure: bool = False) -> None:
         self.failed |= failure
@@ -106,14 +118,15 @@ class Benchmark:
         """The gate: the ways whose answers are right."""
 
         def prepared() -> tuple[BenchTask, tuple[Tensor, ...]]:
-            task = task_of(name, network, self.model, batch, self.gpu)
+            of = self.config.preset if name in NETWORKS else network
+            task = task_of(name, network, self.model(of), batch, self.gpu)
             return task, task.exact()
 
         if (answer := self.tried(name, "exact", batch, prepared)) is None:
             return []
         (task, exact), right = answer, []
         plain: list[float] = []  # the errors of plain PyTorch
-        for way, make in task.ways.items() if self.gpu else [("eager", task.ways["eager"])]:
+        for way, make in (task.ways if self.gpu else task.on_cpu or {"eager": task.ways["eager"]}).items():
 
             def checked(way: str = way, make: Callable[[], Call] = make) -> tuple[Timed, list[float]]:
                 (run, outputs), peak = self.with_peak(lambda: first_call(make))
@@ -126,7 +139,7 @@ class Benchmark:
             wrong = gate.objection(task.outputs, errors, plain if task.low and plain else None)
             errors_by_name = ", ".join(f"{name} {error:.1e}" for name, error in zip(task.outputs, errors, strict=True))
             verdict = wrong or f"right, errors {errors_by_name}"
-            where = f" {network}" if name in NETWORKS else ""
+            where = f" {network}" if name in NETWORKS or (not self.gpu and name in CPU_NETWORKS) else ""
             self.say(f"{TITLES[name]}{where} {way} {batch}: {verdict}", failure=wrong is not None)
             right += [timed] if wrong is None else []
         return right
@@ -139,8 +152,8 @@ class Benchmark:
             work = self.turn if n >= 0 else self.warm_up
             tried = [self.tried(w.task.name, w.way, w.task.batch, partial(work, w)) for w in ways]
             ways = [timed for timed in tried if timed is not None]
-        rival = next((timed.times for timed in ways if timed.way == "compiled"), None)
-        return [self.row(timed, rival) for timed in ways]
+        rivals = {timed.way: timed.times for timed in ways if timed.way in ("compiled", "eager")}
+        return [self.row(timed, rivals) for timed in ways]
 
     def whole(self, name: str) -> list[dict[str, Any]]:
         """The row of work that is done once, if it passes its gate."""
@@ -158,9 +171,9 @@ class Benchmark:
             return []
         torch.cuda.synchronize(self.device)
         timed.times.append(1000 * (time.perf_counter() - started))
-        return [self.row(timed, None)]
+        return [self.row(timed, {})]
 
-    def row(self, timed: Timed, rival: list[float] | None) -> dict[str, Any]:
+    def row(self, timed: Timed, rivals: dict[str, list[float]]) -> dict[str, Any]:
         task, (q1, median, q3) = timed.task, np.quantile(timed.times, [0.25, 0.5, 0.75]).tolist()
         floor = gate.floor_ms(task.network, task.batch, self.machine["device_name"])
         passes = {"attack": 1, "pgd": 40}.get(task.name)
@@ -177,7 +190,8 @@ class Benchmark:
             "peak_mib": None if timed.peak is None else (timed.peak - task.not_counted) / 2**20,
             "floor_share": None if floor is None or passes is None else passes * floor / median,
             # Of the ratios within each round, where the machine is the same.
-            "ratio_to_compiled": None if rival is None else float(np.median(np.divide(timed.times, rival))),
+            "ratio_to_compiled": ratio(timed.times, rivals.get("compiled")),
+            "ratio_to_eager": ratio(timed.times, rivals.get("eager")),
         }
 
     def warm_up(self, timed: Timed) -> Timed:
@@ -213,6 +227,11 @@ class Benchmark:
         before = torch.cuda.memory_allocated(self.device)
         result = work()
         return result, torch.cuda.max_memory_allocated(self.device) - before
+
+
+def ratio(times: list[float], rival: list[float] | None) -> float | None:
+    """The median of the ratios within each round; None without a rival."""
+    return None if rival is None else float(np.median(np.divide(times, rival)))
 
 
 def first_call(make: Callable[[], Call]) -> tuple[Call, tuple[Tensor, ...]]:

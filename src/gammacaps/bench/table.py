@@ -24,6 +24,7 @@ MEASURED = {
     "peak_mib": ("peak MiB", ".0f"),
     "floor_share": ("of floor", ".2f"),
     "ratio_to_compiled": ("to compiled", ".3f"),
+    "ratio_to_eager": ("to eager", ".3f"),
 }
 COLUMNS = (*MACHINE, "network", "task", "way", "batch", *MEASURED)
 
@@ -52,19 +53,21 @@ def commit() -> str | None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """One line a row, a blank line before each task."""
+    """One line a row, a blank line before each task; no columns that are empty."""
     if not rows:
         return "Nothing was timed."
     versions = [f"{name} {rows[0][name]}" for name in ("gammacaps", "torch", "triton", "cuda") if rows[0][name]]
     lines = [", ".join([rows[0]["device_name"], *versions, rows[0]["date"]]), ""]
-    lines.append(f"{'':<32}{'batch':>6}" + "".join(f"{title:>12}" for title, _ in MEASURED.values()))
+    shown = {name: how for name, how in MEASURED.items() if any(row[name] is not None for row in rows)}
+    lines.append(f"{'':<42}{'batch':>6}" + "".join(f"{title:>12}" for title, _ in shown.values()))
     before = None
     for row in rows:
-        if (row["task"], row["batch"]) != before:
-            before = row["task"], row["batch"]
+        if (row["task"], row["network"], row["batch"]) != before:
+            before = row["task"], row["network"], row["batch"]
             lines.append("")
-        cells = ["-" if row[name] is None else format(row[name], how) for name, (_, how) in MEASURED.items()]
-        lines.append(f"{row['task']:<22}{row['way']:<10}{row['batch']:>6}" + "".join(f"{cell:>12}" for cell in cells))
+        cells = ["-" if row[name] is None else format(row[name], how) for name, (_, how) in shown.items()]
+        known = f"{row['task']:<22}{row['network']:<10.9}{row['way']:<10}{row['batch']:>6}"
+        lines.append(known + "".join(f"{cell:>12}" for cell in cells))
     return "\n".join(lines)
 
 

@@ -51,6 +51,7 @@ class BenchTask:
     low: bool = False  # whether the ways compute in bfloat16
     labels: Tensor | None = None  # where the second output is the gradient of a margin
     not_counted: int = 0  # bytes that a way gives back, beside those that it needs
+    on_cpu: Mapping[str, Callable[[], Call]] | None = None  # the ways of a CPU, where it has code of its own
 
 
 def task_of(name: TaskName, preset: str, model: Model, batch: int, low: bool) -> BenchTask:
@@ -94,7 +95,8 @@ def task_of(name: TaskName, preset: str, model: Model, batch: int, low: bool) ->
     if has_kernels(model):
         prepare["engine"] = partial(ways.network_engine, model, images, labels, gradient=gradient)
     exact = run(copy.deepcopy(plain).double(), images=images.double())
-    return BenchTask(name, preset, batch, prepare, exact, outputs, low, labels)
+    on_cpu = {"eager": partial(run, ways.by_library(model)), "engine": partial(run, model)}
+    return BenchTask(name, preset, batch, prepare, exact, outputs, low, labels, on_cpu=on_cpu)
 
 
 def routing_task(preset: str, layer: RoutedCapsules, batch: int) -> BenchTask:
@@ -107,7 +109,11 @@ def routing_task(preset: str, layer: RoutedCapsules, batch: int) -> BenchTask:
         "engine": partial(ways.routing_engine, layer, *given),
     }
     exact = ways.routing(routed_by("torch", layer).double(), *(tensor.double() for tensor in given))
-    return BenchTask("routing", preset, batch, prepare, exact, ("upper poses", "pose gradient"))
+    on_cpu = {
+        "eager": partial(ways.routing, ways.by_library(layer), *given),
+        "engine": partial(ways.routing, layer, *given),
+    }
+    return BenchTask("routing", preset, batch, prepare, exact, ("upper poses", "pose gradient"), on_cpu=on_cpu)
 
 
 def many_task(batch: int, layer: RoutedCapsules) -> BenchTask:

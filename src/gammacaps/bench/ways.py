@@ -14,6 +14,8 @@ from gammacaps.attacks.fast import BATCHES, fast_attack
 from gammacaps.attacks.losses import margin
 from gammacaps.models import GammaCapsNet, Model
 from gammacaps.nn import RoutedCapsules, layers_of
+from gammacaps.nn.deep import PaddedConvolution
+from gammacaps.nn.vector import Convolution
 from gammacaps.ops import Routed, length, route, rule_named
 from gammacaps.ops.routing.rules import route_by_formula
 from gammacaps.replay.recording import Recording
@@ -51,6 +53,15 @@ def routed_by(backend: str, model: Network) -> Network:
     for layer in layers_of(copied, RoutedCapsules):
         layer.__class__ = FixedCapsules
         layer.backend = backend  # type: ignore[assignment]
+    return copied
+
+
+def by_library(model: Network) -> Network:
+    """A copy that uses nothing of ours on a CPU: routing by its formula under autograd, the library's convolutions."""
+    copied = routed_by("formulas", model)
+    for module in copied.modules():
+        if isinstance(module, Convolution | PaddedConvolution):
+            module.__class__ = nn.Conv2d
     return copied
 
 

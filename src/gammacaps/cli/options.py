@@ -15,6 +15,7 @@ from gammacaps.options import MOST, check_amount, check_seed, check_whole
 from gammacaps.paper.config import PaperPart, ReproduceConfig
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.runs.train_config import TrainConfig
+from gammacaps.start.config import StartConfig
 
 LENGTHS = ("steps", "epochs", "minutes", "data_dir")  # what a run that goes on may be given anew, to be kept
 HERE = ("device", "accumulate", "recompute_encoder")  # how a machine trains a run, which another may do otherwise
@@ -139,6 +140,8 @@ class DataOptions:
     """Write the set into this new folder, from which training reads it as it goes: for data larger than memory."""
     size: int | None = None
     """Side to resize the images to as they are stored."""
+    skip_unreadable: bool = False
+    """Of a folder of pictures: leave out files that can't be read, and list them, instead of an error."""
     data_dir: str | None = None
     """Folder that holds the named data sets."""
     json: bool = False
@@ -182,8 +185,21 @@ class DemoOptions:
 
 
 @dataclass(frozen=True)
+class StartOptions:
+    """From a folder of pictures to two networks and a page: checks them, chooses, trains, measures, compares."""
+
+    folder: tyro.conf.Positional[Path]
+    """The pictures, with a sub-folder for each class; they are only read."""
+    start: StartConfig = field(default_factory=StartConfig)
+    out: Path | None = None
+    """Folder for all that is made; without it runs/FOLDER-start. If it was interrupted, the same command goes on."""
+    open: bool = False
+    """Open the page in a browser."""
+
+
+@dataclass(frozen=True)
 class BenchOptions:
-    """Time the engine against plain PyTorch, eager and compiled; a way that gives wrong answers is not timed."""
+    """Time the engine against plain PyTorch, eager and on a GPU compiled; a way that is wrong is not timed."""
 
     bench: BenchConfig = field(default_factory=BenchConfig)
     out: Path | None = None

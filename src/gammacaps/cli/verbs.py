@@ -19,12 +19,19 @@ from gammacaps.cli.options import (
     ExportOptions,
     ReportOptions,
     ReproduceOptions,
+    StartOptions,
     TrainOptions,
 )
 from gammacaps.cli.streams import show
 from gammacaps.distributed.launch import launch
 from gammacaps.errors import InputError
 from gammacaps.program import command
+
+
+def start(options: StartOptions) -> None:
+    from gammacaps.start.run import start
+
+    show(start(options.folder, options.start, options.out, show=options.open))
 
 
 def train(options: TrainOptions) -> None:
@@ -148,7 +155,10 @@ def data(options: DataOptions) -> None:
     if options.store is not None:
         store_data(options, options.store)
         return
-    facts, words = overview(options.data_dir) if options.name is None else summarize_set(options.name, options.data_dir)
+    if options.name is None:
+        facts, words = overview(options.data_dir)
+    else:
+        facts, words = summarize_set(options.name, options.data_dir, skip_unreadable=options.skip_unreadable)
     show(json.dumps(facts) if options.json else words)
 
 
@@ -157,7 +167,8 @@ def store_data(options: DataOptions, folder: Path) -> None:
 
     if options.name is None:
         raise InputError("Name the data set that is to be stored, such as: gammacaps data photos --store photos-stored")
-    counts = store_set(options.name, folder, data_dir=options.data_dir, size=options.size)
+    how: dict[str, Any] = {"size": options.size, "skip_unreadable": options.skip_unreadable}
+    counts = store_set(options.name, folder, data_dir=options.data_dir, **how)
     if options.json:
         show(json.dumps({"folder": str(folder), "images": counts}))
     else:
@@ -215,6 +226,7 @@ def one_or_all(results: Sequence[dict[str, Any]]) -> Any:
 
 
 VERBS: dict[str, tuple[type[Any], Callable[[Any], None]]] = {
+    "start": (StartOptions, start),
     "train": (TrainOptions, train),
     "evaluate": (EvaluateOptions, evaluate),
     "audit": (AuditOptions, audit),

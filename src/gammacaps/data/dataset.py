@@ -21,6 +21,8 @@ class DataSet:
     class_names: tuple[str, ...]
     name: str
     source: str
+    notes: tuple[str, ...] = ()  # what a user should know of how it was read
+    skipped: tuple[str, ...] = ()  # files that were left out, as they can't be read
 
     __repr__ = short_repr
 

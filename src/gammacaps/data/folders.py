@@ -15,12 +15,13 @@ from torch import Tensor
 
 from gammacaps.data.checks import check_class_names, check_memory, width_by_height
 from gammacaps.data.dataset import DataSet
+from gammacaps.data.odd_pictures import DEEP_MODES, counted, first_few, odd_notes, oddities
 from gammacaps.data.pixels import to_unit
 from gammacaps.data.split import held_out, rank_in_class
 from gammacaps.errors import InputError
 
 VALIDATION = frozenset({"val", "valid", "validation", "dev", "eval"})  # what others call a part that is held out
-GREY_MODES = frozenset({"1", "L", "LA", "La"})
+GREY_MODES = frozenset({"1", "L", "LA", "La"}) | DEEP_MODES
 COLOUR_MODES = frozenset({"P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV", "LAB"})
 
 
@@ -32,46 +33,100 @@ class Listing:
     labels: list[int]
 
 
-def read_folder(folder: Path, split: str, size: tuple[int, int] | None, name: str) -> DataSet:
+@dataclass(frozen=True)
+class Survey:
+    """What the files of a folder have in common, and what is to be said of them."""
+
+    grey: bool  # whether all images are
+    notes: tuple[str, ...]  # on odd pictures, and on those that are left out
+    skipped: tuple[str, ...] = ()  # files that can't be read
+
+
+def read_folder(
+    folder: Path, split: str, size: tuple[int, int] | None, name: str, *, skip_unreadable: bool = False
+) -> DataSet:
     """One split of `folder/<class>/<image>` or `folder/{train,test}/<class>/<image>`.
 
     Without `train` and `test`, every fifth image of each class, in order of name, is for testing. Images are
     grey if all files of both splits are, else RGB, without their alpha channel; all are of one size unless
-    `size` is given.
+    `size` is given. With `skip_unreadable` files that can't be read are left out, where they are an error else.
     """
-    class_names, train, test = list_folder(folder)
-    grey = _survey([*train.paths, *test.paths], size)
-    chosen = _mixed(train if split == "train" else test)
+    class_names, listings, survey = _surveyed(folder, size, skip_unreadable)
+    chosen = _mixed(listings[split])
     with opened(chosen.paths[0]) as first:
         height, width = size or first.size[::-1]
-    each_image = (1 if grey else 3) * height * width * (5 if size is None else 4)  # as floats, and first as bytes
+    each_image = (1 if survey.grey else 3) * height * width * (5 if size is None else 4)  # as floats, first as bytes
     check_memory(len(chosen.paths) * each_image, str(folder))
-    pixels = (decode(path, grey) for path in chosen.paths)
+    pixels = (decode(path, survey.grey) for path in chosen.paths)
     if size is None:
         images = to_unit(np.stack(list(pixels)), None)
     else:
         images = torch.cat([to_unit(each[None], size) for each in pixels])
-    return DataSet(images, torch.tensor(chosen.labels), class_names, name, str(folder))
+    labels = torch.tensor(chosen.labels)
+    return DataSet(images, labels, class_names, name, str(folder), survey.notes, survey.skipped)
 
 
 def folder_images(
-    folder: Path, size: tuple[int, int] | None
-) -> tuple[tuple[str, ...], dict[str, Iterator[tuple[Tensor, Tensor]]]]:
-    """The class names, and by split the images and labels of `read_folder`, each image read when it is asked for."""
-    class_names, train, test = list_folder(folder)
-    grey = _survey([*train.paths, *test.paths], size)
+    folder: Path, size: tuple[int, int] | None, *, skip_unreadable: bool = False
+) -> tuple[tuple[str, ...], dict[str, Iterator[tuple[Tensor, Tensor]]], Survey]:
+    """The class names, by split the images and labels of `read_folder`, each image read when asked for, and notes."""
+    class_names, listings, survey = _surveyed(folder, size, skip_unreadable)
 
     def read(files: Listing) -> Iterator[tuple[Tensor, Tensor]]:
         for path, label in zip(files.paths, files.labels, strict=True):
-            pixels = decode(path, grey)[None]
+            pixels = decode(path, survey.grey)[None]
             images = torch.from_numpy(pixels) if size in (None, pixels.shape[2:]) else to_unit(pixels, size)
             yield images, torch.tensor([label])
 
-    return class_names, {"train": read(_mixed(train)), "test": read(_mixed(test))}
+    return class_names, {split: read(_mixed(files)) for split, files in listings.items()}, survey
+
+
+def _surveyed(
+    folder: Path, size: tuple[int, int] | None, skip_unreadable: bool
+) -> tuple[tuple[str, ...], dict[str, Listing], Survey]:
+    """The class names, the files of both splits, without those that can't be read where they are skipped, and notes."""
+    class_names, *parts = list_folder(folder)
+    skipped: list[str] = []
+    if skip_unreadable:
+        parts = [_readable(files, skipped) for files in parts]
+        for split, files in zip(("train", "test"), parts, strict=True):
+            for label in sorted(set(range(len(class_names))) - set(files.labels)):
+                raise InputError(
+                    f"{folder} has no {split} image of class '{class_names[label]}' that can be read: add some."
+                )
+    survey = _survey([path for files in parts for path in files.paths], size)
+    if skipped:
+        left_out = f"{counted(len(skipped), 'file')} left out, since they can't be read: {first_few(skipped)}."
+        survey = Survey(survey.grey, (left_out, *survey.notes), tuple(skipped))
+    return class_names, dict(zip(("train", "test"), parts, strict=True)), survey
+
+
+def _readable(files: Listing, skipped: list[str]) -> Listing:
+    """The files that can be read; the names of the others are added to `skipped`."""
+    keep = np.ones(len(files.paths), bool)
+    for place, path in enumerate(files.paths):
+        try:
+            with opened(path) as image:
+                grey = is_grey(path, image.mode)
+            decode(path, grey)
+        except InputError:
+            keep[place] = False
+            skipped.append(str(path))
+    return _where(files, keep)
 
 
 def list_folder(folder: Path) -> tuple[tuple[str, ...], Listing, Listing]:
     """The class names and the files of the training and the test split."""
+    class_names, parts = list_parts(folder)
+    if "all" not in parts:
+        return class_names, parts["train"], parts["test"]
+    files = parts["all"]
+    testing = held_out(np.array(files.labels), class_names, str(folder))
+    return class_names, _where(files, ~testing), _where(files, testing)
+
+
+def list_parts(folder: Path) -> tuple[tuple[str, ...], dict[str, Listing]]:
+    """The class names and the files, as "train" and "test" where the folder has these, else as "all"."""
     below = {path.name for path in _subfolders(folder)}
     # Both are needed: "train" alone may be the class beside "bus" and "car".
     if {"train", "test"} <= below:
@@ -83,7 +138,7 @@ def list_folder(folder: Path) -> tuple[tuple[str, ...], Listing, Listing]:
                 f"{folder} has different classes in train and test: only one of them has {', '.join(odd)}; "
                 "give both the same sub-folders."
             )
-        return class_names, train, test
+        return class_names, {"train": train, "test": test}
     if below in ({"train"}, {"test"}):
         raise InputError(
             f"{folder} has a {below.pop()} folder only: add the other of train and test, "
@@ -95,8 +150,7 @@ def list_folder(folder: Path) -> tuple[tuple[str, ...], Listing, Listing]:
             f"{folder} has a folder {other[0]}: what is held out to test must be called test, so rename it."
         )
     class_names, files = _list_classes(folder)
-    testing = held_out(np.array(files.labels), class_names, str(folder))
-    return class_names, _where(files, ~testing), _where(files, testing)
+    return class_names, {"all": files}
 
 
 def _list_classes(folder: Path) -> tuple[tuple[str, ...], Listing]:
@@ -147,27 +201,30 @@ def _mixed(files: Listing) -> Listing:
     return Listing([files.paths[i] for i in order], [files.labels[i] for i in order])
 
 
-def _survey(paths: list[Path], size: tuple[int, int] | None) -> bool:
-    """Whether all images are grey, from their headers alone; checks that they are of one size if need be."""
+def _survey(paths: list[Path], size: tuple[int, int] | None) -> Survey:
+    """What images have in common, from their headers alone; checks that they are of one size if need be."""
     grey = True
     first_size: tuple[int, int] | None = None
+    odd: list[tuple[str, frozenset[str]]] = []
     for path in paths:
         with opened(path) as image:
             grey = grey and is_grey(path, image.mode)
             first_size = first_size or image.size
+            odd.append((str(path), oddities(image)))
             if size is None and image.size != first_size:
                 raise InputError(
                     f"{path} is {width_by_height(image.size)} pixels (width x height), but {paths[0]} is "
                     f"{width_by_height(first_size)}: give a size, to which all are resized."
                 )
-    return grey
+    return Survey(grey, odd_notes(odd))
 
 
 def is_grey(path: Path, mode: str) -> bool:
     """Whether Pillow's mode is a grey one; an error where it can't be read as bytes."""
     if mode not in GREY_MODES | COLOUR_MODES:
         raise InputError(
-            f"{path} has pixels of Pillow's mode {mode}, whose range is not known: save it as 8-bit grey or RGB."
+            f"{path} has pixels of Pillow's mode {mode}, whose range is not known: save it as 8-bit grey or RGB, or "
+            "leave such files out with --skip-unreadable."
         )
     return mode in GREY_MODES
 
@@ -176,6 +233,10 @@ def decode(path: Path, grey: bool) -> UInt8[np.ndarray, "C H W"]:
     """The pixels of an image file, one channel or three."""
     with opened(path) as image, _quiet():
         try:
+            if image.mode in DEEP_MODES:  # Pillow's own way would cut off all above 255
+                deep = Image.fromarray((np.array(image, dtype=np.float32) / 257).round().astype(np.uint8))
+                image.close()
+                image = deep
             # A palette's transparency is understood only on the way over RGBA.
             image = image.convert("RGBA") if image.mode in ("P", "PA") else image
             pixels = np.array(image.convert("L" if grey else "RGB"))
@@ -212,4 +273,7 @@ def _formats() -> tuple[str, ...]:
 
 def _broken(path: Path, error: Exception) -> InputError:
     cause = "its content is of no known image format" if isinstance(error, UnidentifiedImageError) else error
-    return InputError(f"The image {path} can't be read ({cause}): mend it or remove it.")
+    return InputError(
+        f"The image {path} can't be read ({cause}): mend it or remove it, or leave such files out with "
+        "--skip-unreadable."
+    )

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gammacaps.data.checks import Size, check_size, width_by_height
-from gammacaps.data.folders import Listing, decode, image_endings, is_grey, list_folder, opened, visible
+from gammacaps.data.folders import GREY_MODES, Listing, decode, image_endings, is_grey, list_folder, opened, visible
 from gammacaps.data.loading import SPLITS, find, load_set
 from gammacaps.data.npy_folder import is_stored
+from gammacaps.data.odd_pictures import counted, first_few, odd_notes, oddities
 from gammacaps.errors import InputError
 
 SMALLEST = 5  # the side of the smallest image that the preset "small" takes
@@ -29,6 +30,7 @@ class InspectedImage:
     mode: str
     digest: str
     turned: bool = False
+    odd: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def inspect_set(name: str, *, size: Size = None, data_dir: str | None = None) ->
             class_names, problems, notes = sets["train"].class_names, [], []
             images = [
                 InspectedImage(
-                    f"{split} image {k}", split, int(label), (image.shape[2], image.shape[1]), mode, _digest(image)
+                    f"{split} image {k}", split, int(label), (image.shape[2], image.shape[1]), mode, digest_of(image)
                 )
                 for split, data in sets.items()
                 for mode in [{1: "grey", 3: "RGB"}.get(data.images.shape[1], f"{data.images.shape[1]} channels")]
@@ -84,12 +86,13 @@ def _read_files(listings: dict[str, Listing]) -> tuple[list[str], list[Inspected
         for path, label in zip(files.paths, files.labels, strict=True):
             try:
                 with opened(path) as image:
-                    mode, size = image.mode, image.size
+                    mode, size, odd = image.mode, image.size, oddities(image)
                 pixels = decode(path, is_grey(path, mode))
             except InputError as error:
                 broken.append(str(error))
             else:
-                images.append(InspectedImage(str(path), split, label, size, mode, _digest(pixels), _turned(path)))
+                known = (size, mode, digest_of(pixels), _turned(path), odd)
+                images.append(InspectedImage(str(path), split, label, *known))
     return broken, images
 
 
@@ -100,7 +103,8 @@ def _turned(path: Path) -> bool:
     return False
 
 
-def _digest(pixels: object) -> str:
+def digest_of(pixels: object) -> str:
+    """By which equal pictures are known."""
     shape = str(getattr(pixels, "shape", ())).encode()
     return hashlib.blake2b(shape + memoryview(pixels).tobytes(), digest_size=16).hexdigest()  # type: ignore[arg-type]
 
@@ -115,7 +119,7 @@ def _left_out(folder: Path) -> list[str]:
     odd += [path for path in visible(folder) if not path.is_dir()]
     if not odd:
         return []
-    return [f"{_many(len(odd), 'file')} left out, being no image of a class: {_some(odd)}."]
+    return [f"{counted(len(odd), 'file')} left out, being no image of a class: {_some(odd)}."]
 
 
 def _sizes(images: list[InspectedImage], size: Size) -> Iterator[str]:
@@ -134,7 +138,7 @@ def _sizes(images: list[InspectedImage], size: Size) -> Iterator[str]:
     small = [each for each in images if min(each.size) < SMALLEST]
     if small:
         yield (
-            f"{_many(len(small), 'image')} too small for a network, whose smallest takes {SMALLEST} x {SMALLEST}: "
+            f"{counted(len(small), 'image')} too small for a network, whose smallest takes {SMALLEST} x {SMALLEST}: "
             f"{_some([f'{each.where} ({width_by_height(each.size)})' for each in small])}; leave them out, or give "
             "--size."
         )
@@ -148,12 +152,12 @@ def _copies(images: list[InspectedImage], class_names: tuple[str, ...]) -> Itera
     shared = [group for group in groups.values() if {each.split for each in group} == set(SPLITS)]
     if shared:
         pairs = [" = ".join(next(e.where for e in group if e.split == split) for split in SPLITS) for group in shared]
-        yield f"{_many(len(shared), 'image')} both in train and in test: {_some(pairs)}; keep each in one of them."
+        yield f"{counted(len(shared), 'image')} both in train and in test: {_some(pairs)}; keep each in one of them."
     torn = [group for group in groups.values() if len({each.label for each in group}) > 1]
     if torn:
         first = [list({each.label: each for each in reversed(group)}.values())[::-1] for group in torn]  # of each class
         pairs = [" = ".join(f"{e.where} ({class_names[e.label]})" for e in group[:3]) for group in first]
-        yield f"{_many(len(torn), 'image')} in more than one class: {_some(pairs)}; keep each in one class."
+        yield f"{counted(len(torn), 'image')} in more than one class: {_some(pairs)}; keep each in one class."
 
 
 def _balance(images: list[InspectedImage], class_names: tuple[str, ...]) -> Iterator[str]:
@@ -173,16 +177,14 @@ def _balance(images: list[InspectedImage], class_names: tuple[str, ...]) -> Iter
 
 def _changes_on_reading(images: list[InspectedImage], size: Size) -> Iterator[str]:
     """Notes on how images will be changed as they are read."""
-    grey = [each for each in images if each.mode in ("1", "L", "LA", "La")]
+    grey = [each for each in images if each.mode in GREY_MODES]
     if grey and len(grey) < len(images):
-        yield f"{_many(len(grey), 'image')} grey among colour images: all become RGB."
-    alpha = [each for each in images if each.mode in ("LA", "La", "PA", "RGBA", "RGBa")]
-    if alpha:
-        yield f"{_many(len(alpha), 'image')} stored with transparency ({alpha[0].where}), which is dropped."
+        yield f"{counted(len(grey), 'image')} grey among colour images: all become RGB."
+    yield from odd_notes((each.where, each.odd) for each in images)
     turned = [each for each in images if each.turned]
     if turned:
         yield (
-            f"{_many(len(turned), 'photo')} stored turned, with a mark that says so ({turned[0].where}), "
+            f"{counted(len(turned), 'photo')} stored turned, with a mark that says so ({turned[0].where}), "
             "but read as stored: save them upright."
         )
     shape = check_size(size)
@@ -190,19 +192,14 @@ def _changes_on_reading(images: list[InspectedImage], size: Size) -> Iterator[st
         return
     small = [each for each in images if each.size[0] < shape[1] or each.size[1] < shape[0]]
     if small:
-        yield f"{_many(len(small), 'image')} smaller than --size {size} and will be enlarged: {_some(small)}."
+        yield f"{counted(len(small), 'image')} smaller than --size {size} and will be enlarged: {_some(small)}."
     stretched = [e for e in images if not 0.8 < e.size[0] * shape[0] / (e.size[1] * shape[1]) < 1.25]
     if stretched:
-        what = f"{_many(len(stretched), 'image')} of another shape than {width_by_height(shape[::-1])}"
+        what = f"{counted(len(stretched), 'image')} of another shape than {width_by_height(shape[::-1])}"
         yield f"{what} and will be stretched: {_some(stretched)}."
 
 
-def _many(count: int, what: str) -> str:
-    return f"1 {what} is" if count == 1 else f"{count:,} {what}s are"
-
-
 def _some(things: list[InspectedImage] | list[Path] | list[str]) -> str:
-    """The first five by name."""
-    named = [f"{e.where} ({width_by_height(e.size)})" if isinstance(e, InspectedImage) else str(e) for e in things[:5]]
-    more = f" and {len(things) - 5:,} more" if len(things) > 5 else ""
-    return ", ".join(named) + more
+    """The first five by name, images with their sizes."""
+    named = [f"{e.where} ({width_by_height(e.size)})" if isinstance(e, InspectedImage) else str(e) for e in things]
+    return first_few(named)

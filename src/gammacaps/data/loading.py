@@ -46,6 +46,7 @@ def load_set(
     data_dir: str | Path | None = None,
     size: Size = None,
     views: str = "separate",
+    skip_unreadable: bool = False,
 ) -> DataSet:
     """One split, "train" or "test", of a data set.
 
@@ -55,7 +56,7 @@ def load_set(
     folder that the variable GAMMACAPS_DATA names, in the system's folder and in the user's cache, and are downloaded if
     in none. `size`, one number or (H, W), resizes by area averaging; None is the data's own size, for smallnorb
     28 x 28. `views` is for smallnorb: "separate" gives each camera view as an image, "channels" both as one image of
-    two channels.
+    two channels. With `skip_unreadable` files of a folder that can't be read are left out and listed as `skipped`.
     """
     _check_paths(name, data_dir)
     check_choice("split", split, SPLITS)
@@ -73,18 +74,25 @@ def load_set(
     path = own_path(name)
     if is_stored(path):
         return open_stored(path, split, shape, str(name)).whole()
-    return read_folder(path, split, shape, str(name)) if path.is_dir() else read_npz(path, split, shape, str(name))
+    if path.is_dir():
+        return read_folder(path, split, shape, str(name), skip_unreadable=skip_unreadable)
+    return read_npz(path, split, shape, str(name))
 
 
 def open_set(
-    name: str | Path, split: str = "test", *, data_dir: str | Path | None = None, size: Size = None
+    name: str | Path,
+    split: str = "test",
+    *,
+    data_dir: str | Path | None = None,
+    size: Size = None,
+    skip_unreadable: bool = False,
 ) -> DataSet | StoredSet:
     """As `load_set`, but images that `store_set` wrote stay on disk and are read as they are asked for."""
     _check_paths(name, data_dir)
     check_choice("split", split, SPLITS)
     if name not in names() and not is_imported(name) and is_stored(path := own_path(name)):
         return open_stored(path, split, check_size(size), str(name))
-    return load_set(name, split, data_dir=data_dir, size=size)
+    return load_set(name, split, data_dir=data_dir, size=size, skip_unreadable=skip_unreadable)
 
 
 def find(name: str | Path, data_dir: str | Path | None = None) -> Path | None:

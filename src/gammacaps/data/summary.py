@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gammacaps.data.dataset import StoredImages
+from gammacaps.data.dataset import DataSet, StoredImages
 from gammacaps.data.inspection import Inspection
 from gammacaps.data.loading import SPLITS, find, open_set
 from gammacaps.data.named_sets import NAMED_SETS, names
@@ -31,12 +31,15 @@ def overview(data_dir: str | None = None) -> tuple[dict[str, Any], str]:
     return facts, "\n".join(lines)
 
 
-def summarize_set(name: str, data_dir: str | None = None) -> tuple[dict[str, Any], str]:
-    """Counts, sizes and balance of a set's two splits, as data and as words."""
+def summarize_set(
+    name: str, data_dir: str | None = None, *, skip_unreadable: bool = False
+) -> tuple[dict[str, Any], str]:
+    """Counts, sizes and balance of a set's two splits, and what is odd about its files, as data and as words."""
     facts: dict[str, Any] = {"name": name, "splits": {}}
+    notes: tuple[str, ...] = ()
     lines = []
     for split in SPLITS:
-        data = open_set(name, split, data_dir=data_dir)
+        data = open_set(name, split, data_dir=data_dir, skip_unreadable=skip_unreadable)
         counts = data.labels.bincount(minlength=len(data.class_names)).tolist()
         count, channels, height, width = data.images.shape
         facts["class_names"] = list(data.class_names)
@@ -52,7 +55,10 @@ def summarize_set(name: str, data_dir: str | None = None) -> tuple[dict[str, Any
             f"  {label:>3} {title:<14}{n:>7,}"
             for label, (title, n) in enumerate(zip(data.class_names, counts, strict=True))
         ]
-    return facts, "\n".join(lines)
+        if isinstance(data, DataSet):  # the files of a folder are the same ones for both splits
+            notes = data.notes
+            facts |= {"notes": list(data.notes), "skipped": list(data.skipped)} if data.notes else {}
+    return facts, "\n".join([*lines, *(f"Note: {note}" for note in notes)])
 
 
 def _mean(images: Tensor | StoredImages) -> float:

@@ -15,21 +15,30 @@ from gammacaps.data.named_sets import names
 from gammacaps.data.npy_folder import is_stored
 from gammacaps.errors import InputError
 from gammacaps.files import new_folder, writing
+from gammacaps.progress import say
 
 Batches: TypeAlias = Iterable[tuple[Tensor, Tensor]]
 CHUNK = 1000  # images of a set in memory that are turned into bytes at once
 
 
 def store_set(
-    name: str | Path, folder: str | Path, *, data_dir: str | Path | None = None, size: Size = None
+    name: str | Path,
+    folder: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    size: Size = None,
+    skip_unreadable: bool = False,
 ) -> dict[str, int]:
     """Writes both splits of a data set, as `load_set` knows it, into a new folder; how many images each has.
 
-    A folder of images is read file by file; any other set is read whole first.
+    A folder of images is read file by file; any other set is read whole first. What is odd about a folder's files is
+    said on standard error; with `skip_unreadable` those that can't be read are left out.
     """
     path = None if name in names() or is_imported(name) else own_path(name)
     if path is not None and path.is_dir() and not is_stored(path):
-        class_names, splits = folder_images(path, check_size(size))
+        class_names, splits, survey = folder_images(path, check_size(size), skip_unreadable=skip_unreadable)
+        for note in survey.notes:
+            say(f"Note: {note}")
         return store_batches(folder, class_names, **splits)
     parts = {split: load_set(name, split, data_dir=data_dir, size=size) for split in SPLITS}
     batches = {

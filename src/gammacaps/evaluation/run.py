@@ -65,6 +65,7 @@ def _evaluate_run(
         other = None
         if any(attack_named(name).sees == "another network" for name in config.named_attacks()):
             training_data = {"data": name, "data_dir": data_dir, "size": of.size, "device": config.device}
+            training_data["skip_unreadable"] = of.skip_unreadable
             folder = run / FOLDER / f"cnn-{data_print[:8]}"
             processes.each(lambda: own_device(config.device))
             other = processes.first(lambda: surrogate_network(folder, training_data, quiet))

@@ -23,7 +23,7 @@ def surrogate_network(folder: Path, options: dict[str, Any], quiet: bool) -> Mod
             folder.parent.mkdir(exist_ok=True)  # not the run's folder, which may be gone by now
         try:
             with new_folder(folder) as temporary:
-                train(training, temporary / "cnn", processes=ALONE)
+                train(training, temporary / "cnn", processes=ALONE, warn=False)
                 for file in (temporary / "cnn").iterdir():
                     file.rename(temporary / file.name)
                 (temporary / "cnn").rmdir()

@@ -178,7 +178,7 @@ def images_for(run: Run, model: Model, config: ExploreConfig) -> tuple[DataSet |
         missing = f"The images of {name} are not on this machine: {fetch}, then start the explorer again."
     if name is not None and is_here(name, data_dir):
         try:
-            return fitting(model, name, data_dir, size), ""
+            return fitting(model, name, data_dir, size, skip_unreadable=run.skip_unreadable), ""
         except InputError as error:  # broken, or of another shape by now: the page works without them, and says why
             missing = str(error)
             print(f"Note: {missing}", file=sys.stderr)
@@ -198,8 +198,10 @@ def is_here(name: str, data_dir: str | None) -> bool:
         return False
 
 
-def fitting(model: Model, name: str, data_dir: str | None = None, size: Size = None) -> DataSet | StoredSet:
-    data = open_set(name, "test", data_dir=data_dir, size=size)
+def fitting(
+    model: Model, name: str, data_dir: str | None = None, size: Size = None, *, skip_unreadable: bool = False
+) -> DataSet | StoredSet:
+    data = open_set(name, "test", data_dir=data_dir, size=size, skip_unreadable=skip_unreadable)
     check_fit(model, data)
     return data
 

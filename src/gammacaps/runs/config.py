@@ -22,6 +22,7 @@ class DataFacts:
     image_shape: tuple[int, int, int] | None = None
     labels: str | None = None  # their hash
     brightness: tuple[float, ...] | None = None  # of some images from all over the set
+    skipped: tuple[str, ...] | None = None  # files that could not be read, where they were to be left out
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from gammacaps.runs.config import RunConfig, run_config
 from gammacaps.runs.metrics import read_metrics
 from gammacaps.runs.results import Results
 from gammacaps.runs.typed_json import Misfit, read_as
+from gammacaps.runs.warnings import TrainingWarning, read_warnings
 
 RESULTS, AUDIT, BEYOND = "results.json", "audit.json", "beyond.json"
 EPS = 0.1  # a radius where no run says one
@@ -79,13 +80,17 @@ class Run:
         self, split: str, asked: str | None = None, *, data_dir: str | None = None, trust: bool = False
     ) -> DataSet | StoredSet:
         """One split of those data, at the size that the network was trained with; a stored set stays on disk."""
-        return open_set(self.data_name(asked, trust=trust), split, data_dir=self.data_dir(data_dir), size=self.size)
+        return open_set(self.data_name(asked, trust=trust), split, **self._reading(data_dir))
 
     def load_data(
         self, split: str, asked: str | None = None, *, data_dir: str | None = None, trust: bool = False
     ) -> DataSet:
         """The same, read into memory."""
-        return load_set(self.data_name(asked, trust=trust), split, data_dir=self.data_dir(data_dir), size=self.size)
+        return load_set(self.data_name(asked, trust=trust), split, **self._reading(data_dir))
+
+    def _reading(self, data_dir: str | None) -> dict[str, Any]:
+        """How its training has read the data."""
+        return {"data_dir": self.data_dir(data_dir), "size": self.size, "skip_unreadable": self.skip_unreadable}
 
     def data_dir(self, asked: str | None) -> str | None:
         return asked or (self.config.train.data_dir if self.config.train else None)
@@ -93,6 +98,11 @@ class Run:
     @property
     def size(self) -> int | None:
         return self.config.train.size if self.config.train else None
+
+    @property
+    def skip_unreadable(self) -> bool:
+        """Whether files of its data that can't be read are left out."""
+        return self.config.train is not None and self.config.train.skip_unreadable
 
     @property
     def radius(self) -> float | None:
@@ -108,6 +118,10 @@ class Run:
         """The last whole line of metrics.jsonl."""
         rows = read_metrics(self.folder)
         return rows[-1] if rows else None
+
+    def warnings(self) -> tuple[TrainingWarning, ...]:
+        """What its training has warned of."""
+        return read_warnings(self.folder)
 
     @property
     def steps(self) -> int | None:

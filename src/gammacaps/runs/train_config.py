@@ -25,6 +25,9 @@ class TrainConfig:
     """Folder that holds the named data sets; without it they are looked for and then downloaded."""
     size: int | None = None
     """Side to resize the images to; without it the data's own (28 for smallnorb)."""
+    skip_unreadable: bool = False
+    """Of a folder of pictures: leave out files that can't be read, and list them in config.json, instead of an
+    error."""
     preset: PresetName = "small"
     """Network: the paper's, a deep one that withstands more, a small one of that kind for a CPU, a residual one for
     larger images, matrix capsules with EM routing, a plain CNN."""

@@ -21,10 +21,16 @@ ALIKE = 1e-3  # by how much their brightness may differ: resized images are roun
 
 def training_data(config: TrainConfig, processes: Processes) -> DataSet | StoredSet:
     """The training split, the same in every process, as far as shapes, labels and the pixels of some images tell."""
-    data = processes.each(lambda: open_set(config.data, "train", data_dir=config.data_dir, size=config.size))
+    data = processes.each(lambda: open_split(config, "train"))
     if processes.count > 1 and not processes.same(_checksums(data)):
         raise InputError(f"{data.name} is not the same on all machines: give each the same files.")
     return data
+
+
+def open_split(config: TrainConfig, split: str) -> DataSet | StoredSet:
+    """One split, read as the configuration says."""
+    how: dict[str, Any] = {"size": config.size, "skip_unreadable": config.skip_unreadable}
+    return open_set(config.data, split, data_dir=config.data_dir, **how)
 
 
 def _checksums(data: DataSet | StoredSet) -> tuple[tuple[int, ...], int, int]:
@@ -47,6 +53,7 @@ def describe(data: DataSet | StoredSet) -> dict[str, Any]:
         "image_shape": list(data.images.shape[1:]),
         "labels": fingerprint(data.labels),
         "brightness": brightness(data),
+        **({"skipped": list(data.skipped)} if isinstance(data, DataSet) and data.skipped else {}),
     }
 
 

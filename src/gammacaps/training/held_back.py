@@ -20,7 +20,7 @@ def split_off(data: DataSet | StoredSet, config: TrainConfig) -> tuple[DataSet |
     held = held_back_places(data.labels, config.validate, config.seed)
     trained = torch.ones(len(data.labels), dtype=torch.bool)
     trained[held] = False
-    return _at(data, trained.nonzero().squeeze(1)), _at(data, held)
+    return at_places(data, trained.nonzero().squeeze(1)), at_places(data, held)
 
 
 def held_back_places(labels: Int64[Tensor, "N"], count: int, seed: int) -> Int64[Tensor, "M"]:
@@ -38,7 +38,8 @@ def held_back_places(labels: Int64[Tensor, "N"], count: int, seed: int) -> Int64
     return order[chosen].sort().values
 
 
-def _at(data: DataSet | StoredSet, places: Tensor) -> DataSet | StoredSet:
+def at_places(data: DataSet | StoredSet, places: Tensor) -> DataSet | StoredSet:
+    """The images at some places; of a set on disk they stay there."""
     named = (data.class_names, data.name, data.source)
     if isinstance(data, StoredSet):
         return StoredSet(data.images.at(places), data.labels[places], *named)

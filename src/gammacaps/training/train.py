@@ -16,14 +16,16 @@ from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
 from gammacaps.models import Model, load, to_config
 from gammacaps.models.folder import CONFIG, is_run, naming, write_config, write_weights
+from gammacaps.progress import say
 from gammacaps.runs.metrics import forget_metrics_after
 from gammacaps.runs.run import Run, refuse_import
 from gammacaps.runs.train_config import TrainConfig
+from gammacaps.runs.warnings import forget_warnings_after
 from gammacaps.training.batches import batches
 from gammacaps.training.board import Board, board_writer
 from gammacaps.training.checkpoint import check_can_go_on, put_back, read_checkpoint
 from gammacaps.training.class_sets import ClassSets, class_sets
-from gammacaps.training.data import check_same_data, describe, training_data
+from gammacaps.training.data import check_same_data, describe, open_split, training_data
 from gammacaps.training.execution import deterministic, recompute_encoder
 from gammacaps.training.held_back import split_off
 from gammacaps.training.held_folder import HeldFolder
@@ -36,6 +38,7 @@ from gammacaps.training.sharing import Sharing, parts_of
 from gammacaps.training.signals import StopRequests, noted_signals
 from gammacaps.training.step import Objective
 from gammacaps.training.validation import Validation
+from gammacaps.training.warn import AtChance, Overlearned
 from gammacaps.training.watch import Checkpoints, Log, RefuseNaN, StopWhenAsked, TrainingDisplay, Watcher
 
 
@@ -51,10 +54,12 @@ def train(
     as_json: bool = False,
     processes: Processes | None = None,
     until: int | None = None,
+    warn: bool = True,
 ) -> Model:
     """Trains a new network into a new run's folder, with all processes that torchrun started unless told otherwise.
 
-    To its end, or `until` a step from where it can be resumed.
+    To its end, or `until` a step from where it can be resumed. With `warn` it says what is odd about the data, and
+    whether the network learns nothing, or learns its images by heart.
     """
     with joined() if processes is None else contextlib.nullcontext(processes) as together:
         if together.first(lambda: _goes_on(folder, config)):
@@ -63,6 +68,9 @@ def train(
             except Finished:
                 return together.first(lambda: load(folder))
         data = training_data(config, together)
+        if warn and together.rank == 0 and isinstance(data, DataSet):
+            for note in data.notes:
+                say(f"Note: {note}")
         facts = describe(data)
         data, held_back = split_off(data, config)
         model = new_model(config, data)
@@ -79,7 +87,7 @@ def train(
         machine = describe_machine(config.device, processes=together.count)
         with HeldFolder(folder, together) as held:
             held.make({**described, **launched, "machine": machine}, overwrite=overwrite)
-            return _learn(config, data, model, held, sets, held_back, as_json=as_json, until=until)
+            return _learn(config, data, model, held, sets, held_back, as_json=as_json, until=until, warn=warn)
 
 
 def resume(
@@ -152,6 +160,7 @@ def _learn(
     *,
     as_json: bool,
     until: int | None,
+    warn: bool = True,
     described: dict[str, Any] | None = None,
 ) -> Model:
     """From wherever the folder's checkpoint stands to the end of training.
@@ -180,6 +189,7 @@ def _learn(
         recorded=recorded_losses(objective, model, device) if not config.recompute_encoder else None,
     )
     held.write(forget_metrics_after, learner.step)
+    held.write(forget_warnings_after, learner.step)
     if described is not None:
         held.write(write_config, described)
     if device.type == "cuda" and config.compile:
@@ -189,6 +199,10 @@ def _learn(
 
     requests = StopRequests()
     watchers = _watchers(config, learner, held, length, requests, held_back, as_json=as_json)
+    if warn:  # before the last, which stops
+        others = (lambda: open_split(config, "test")) if held_back is None else (lambda: held_back)
+        at_chance = AtChance(held, length, data.labels, data.class_names)
+        watchers[-1:-1] = [at_chance, Overlearned(held, length, data, others)]
     coming = batches(data, config, sharing.own, device, learner.step)
     with deterministic(), noted_signals(requests), contextlib.closing(coming), _closed(watchers):
         take_steps(config, learner, coming, sharing, length, requests, watchers)

@@ -43,14 +43,14 @@ class Validation(Watcher):
 
 
 @contextlib.contextmanager
-def measured_weights(learner: Learner) -> Iterator[None]:
-    """Inside the block the network has the weights to use; then its own again.
+def measured_weights(learner: Learner, weights: dict[str, Tensor] | None = None) -> Iterator[None]:
+    """Inside the block the network has the weights to use, unless told which; then its own again.
 
     They lie where its own have lain, and its mode stays, so that what a GPU has recorded of it goes on to hold.
     """
     model = learner.model
     before = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-    model.load_state_dict(learner.weights())
+    model.load_state_dict(learner.weights() if weights is None else weights)
     try:
         yield
     finally:

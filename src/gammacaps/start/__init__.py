@@ -1,0 +1,1 @@
+"""`gammacaps start FOLDER`: from a folder of pictures to two networks and a page that compares them."""

@@ -1,0 +1,59 @@
+"""What came out, in a few sentences with 95% intervals, and what to do where a network is worth nothing."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from gammacaps.evaluation.interval import radius
+from gammacaps.program import command
+from gammacaps.runs.run import Run
+from gammacaps.runs.warnings import TrainingWarning
+from gammacaps.start.output import CLEAN, DATA, ROBUST
+
+NAMES = {CLEAN: "trained on clean pictures", ROBUST: "trained under attack"}
+MEANING = {
+    "chance": "is stuck at chance",
+    "attack": "is at chance under attack",
+    "overlearned": "has learned its pictures by heart",
+}
+
+
+def outcome(out: Path, eps: float) -> str:
+    """Sentences from the results of both runs."""
+    runs = {name: Run(out / name) for name in NAMES}
+    results: dict[str, Any] = {name: run.results() or {} for name, run in runs.items()}
+    images = results[ROBUST]["clean"]["images"]
+    lines = [
+        f"Of {images} test pictures the network {NAMES[name]} has {_share(figures['clean'])} right, and in the worst "
+        f"case under attack (each pixel changed by up to {radius(eps)}) {_share(figures['worst'][-1])}."
+        for name, figures in results.items()
+    ]
+    lines.append("In brackets: the 95% interval.")
+    for name, run in runs.items():
+        largest, often = _largest(results[name])
+        low, _ = results[name]["clean"]["interval"]
+        told = {each.kind: each for each in run.warnings()}
+        if low <= largest and "chance" not in told:
+            words = f"always saying '{often}' would have {largest:.1%} right"
+            told["chance"] = TrainingWarning(0, "chance", f"{words}: {_try(out, eps)}")
+        lines += [f"The network {NAMES[name]} {MEANING[kind]}: {each.words}" for kind, each in told.items()]
+        if told:
+            lines.append(f"To try such options with these pictures: {_try(out, eps)}")
+    return "\n".join(lines)
+
+
+def _share(row: dict[str, Any]) -> str:
+    low, high = row["interval"]
+    return f"{row['accuracy']:.1%} ({low:.1%} to {high:.1%})"
+
+
+def _largest(figures: dict[str, Any]) -> tuple[float, str]:
+    """The share and the name of the most frequent class among the test pictures."""
+    counts = [sum(row) for row in figures["confusion"]]
+    place = counts.index(max(counts))
+    return counts[place] / sum(counts), figures["class_names"][place]
+
+
+def _try(out: Path, eps: float) -> str:
+    attack = f"--eps {eps:.3g} --attack-steps 2 --attack-step {0.7 * eps:.3g}"
+    return command(f"train --data {shlex.quote(str(out / DATA))} {attack} --batch 64")

@@ -1,0 +1,98 @@
+"""The folder that `gammacaps start` writes to: its own. Pictures and other folders are never touched."""
+
+import contextlib
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gammacaps.errors import InputError
+from gammacaps.files import read_json, write_json, writing
+from gammacaps.locks import locked
+from gammacaps.runs.typed_json import Misfit, read_as
+from gammacaps.start.config import StartConfig
+from gammacaps.start.plan import Plan
+
+STATE, DATA, CLEAN, ROBUST, LIST = "start.json", "data", "clean", "robust", "pictures.txt"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class State:
+    """start.json: what was asked for, of which pictures, and how it is trained once that is known."""
+
+    format: int
+    folder: str
+    pictures: str  # by which it is seen that they have changed
+    options: StartConfig
+    plan: Plan | None = None
+
+
+def check_place(folder: Path, out: Path) -> None:
+    """Refuses an output folder that is, holds or lies in the picture folder, or holds what no start has made."""
+    here, there = folder.resolve(), out.resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise InputError(
+            f"{out} can't be the output folder for {folder}, which is only read: choose one beside it with --out."
+        )
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise InputError(f"{out} is no folder: choose another place with --out.")
+    if out.exists() and any(out.iterdir()) and not (out / STATE).is_file():
+        raise InputError(f"{out} holds something that no start has made: choose another folder with --out.")
+
+
+@contextlib.contextmanager
+def taken(folder: Path, out: Path, config: StartConfig) -> Iterator[State]:
+    """The state of an earlier start with the same options, or a new one, while this process alone writes to `out`."""
+    check_place(folder, out)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with locked(out):
+        state = read_state(out)
+        if state is None:
+            state = State(FORMAT, str(folder.resolve()), fingerprint(folder), config)
+            write_state(out, state)
+        _check_same(state, folder, out, config)
+        yield state
+
+
+def read_state(out: Path) -> State | None:
+    """What start.json says; None where there is none yet."""
+    if not (out / STATE).exists():
+        return None
+    try:
+        state = read_as(State, read_json(out / STATE))
+        if state.format != FORMAT:
+            raise Misfit(f"it is of format {state.format}")
+    except (Misfit, InputError) as error:
+        raise InputError(f"{out / STATE} is not of a start ({error}): choose another folder with --out.") from None
+    return state
+
+
+def write_state(out: Path, state: State) -> None:
+    write_json(out / STATE, dataclasses.asdict(state))
+
+
+def _check_same(state: State, folder: Path, out: Path, config: StartConfig) -> None:
+    if state.folder != str(folder.resolve()):
+        raise InputError(f"{out} was begun with the pictures in {state.folder}: choose another folder with --out.")
+    for field in dataclasses.fields(StartConfig):
+        begun, now = getattr(state.options, field.name), getattr(config, field.name)
+        if begun != now:
+            raise InputError(
+                f"{out} was begun with {field.name} {begun}, not {now}: give the same options to go on, or choose "
+                "another folder with --out."
+            )
+
+
+def fingerprint(folder: Path) -> str:
+    """Of the names, sizes and times of all files."""
+    known = hashlib.blake2b(digest_size=16)
+    with contextlib.suppress(OSError):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                seen = path.stat()
+                line = f"{path.relative_to(folder)}\0{seen.st_size}\0{seen.st_mtime_ns}\n"
+                known.update(line.encode(errors="replace"))
+    return known.hexdigest()
