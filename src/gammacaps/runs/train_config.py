@@ -7,7 +7,7 @@ from typing import Any
 
 from gammacaps.errors import InputError, check_choice
 from gammacaps.files import check_plain, parse_json
-from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, Schedule, TrainNormName
+from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, Schedule, StartName, TrainNormName
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 from gammacaps.runs.typed_json import Misfit, read_as
 
@@ -68,6 +68,9 @@ class TrainConfig:
     """Number of the attack's steps; 1 is the single-step training FGSM-RS, with a step of 1.25 eps."""
     attack_loss: AttackLossName = "margin"
     """What the attack makes large."""
+    attack_start: StartName = "uniform"
+    """Where the attack starts: anywhere in the ball, drawn for each pixel, or (blocks, for linf) for half of the images
+    at corners of it that are alike over random stripes and squares, against masked gradients at large eps."""
     eps_ramp: float = 0.25
     """Share of training over which eps grows from 0 to its value; 0 is the paper's full eps from the start."""
     gamma: float | None = None
@@ -134,6 +137,8 @@ class TrainConfig:
         for name in ("epochs", "minutes"):
             check_amount(name, getattr(self, name), zero=False, most=MOST)
         check_eps(self.eps, norm=self.norm)
+        if self.attack_start == "blocks" and self.norm != "linf":
+            raise InputError(f"attack_start blocks is for the norm linf, not {self.norm}: leave it out.")
         if self.routing != "sda" and self.preset not in VECTOR_PRESETS:
             several = ", ".join(VECTOR_PRESETS)
             raise InputError(f"routing {self.routing} is for the presets {several}, not {self.preset}: leave it out.")
