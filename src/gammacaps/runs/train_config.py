@@ -7,7 +7,16 @@ from typing import Any
 
 from gammacaps.errors import InputError, check_choice
 from gammacaps.files import check_plain, parse_json
-from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, Schedule, StartName, TrainNormName
+from gammacaps.names import (
+    NORM_TITLES,
+    VECTOR_PRESETS,
+    AttackLossName,
+    LossName,
+    PresetName,
+    Schedule,
+    StartName,
+    TrainNormName,
+)
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 from gammacaps.runs.typed_json import Misfit, read_as
 
@@ -158,6 +167,11 @@ class TrainConfig:
         if self.gamma is not None:
             return self.gamma
         return GAMMA if self.preset in ("small", "deep", "residual") else 0.0
+
+    def way(self) -> str:
+        """How it was trained, in a few words; an attack without a norm is one in L-inf."""
+        norm = "" if self.norm == "linf" else f"{NORM_TITLES[self.norm]}, "
+        return f"under attack, {norm}eps {self.eps:g}" if self.robust else "on clean images"
 
     def falls_short(self) -> str:
         """A sentence where the attack's steps together are shorter than eps; empty where they are not."""

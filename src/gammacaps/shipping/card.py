@@ -13,7 +13,7 @@ from gammacaps.evaluation.table import attack_name, shown
 from gammacaps.files import write_json, write_whole
 from gammacaps.models.folder import new_run
 from gammacaps.models.shipped import FIGURES, FILES
-from gammacaps.names import SHIPPED
+from gammacaps.names import NORM_TITLES, SHIPPED
 from gammacaps.reporting.command_line import options
 from gammacaps.runs.run import AUDIT, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig
@@ -99,7 +99,8 @@ def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> s
     routing = str(model.get("routing", "")).upper()
     kinds = {"gamma": f"Capsules with {routing} routing", "matrix": "Matrix capsules with EM routing", "cnn": "A CNN"}
     data = credit(stored["data"]["name"])
-    how = f"under attack (L-inf, eps {eps:g})" if eps else "on clean images"
+    norm = NORM_TITLES[stored["train"].get("norm", "linf")]
+    how = f"under attack ({norm}, eps {eps:g})" if eps else "on clean images"
     # A run that was in half precision before is not moved once more.
     moved = f", which moves no score of a test image by more than {stored['scores_moved']:.2g}"
     moved = moved if stored["scores_moved"] else ""
