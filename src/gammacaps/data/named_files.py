@@ -41,9 +41,9 @@ def locate(name: str, split: str, data_dir: str | Path | None = None) -> LocalFi
     return None
 
 
-def beside(name: str, split: str, file: str, data_dir: str | Path | None = None) -> Path | None:
+def beside(files: LocalFiles, name: str) -> Path | None:
     """Another file of a split, gzipped or not, in the folder of its images; None where it is not there."""
-    return _present(obtain(name, split, data_dir).images.parent, File(file))
+    return _present(files.images.parent, File(name))
 
 
 def user_path(path: str | Path) -> Path:

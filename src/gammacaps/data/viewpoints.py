@@ -15,7 +15,7 @@ from torch import Tensor
 from gammacaps.data.checks import Size, check_size
 from gammacaps.data.dataset import DataSet
 from gammacaps.data.formats import parse_norb, read_content
-from gammacaps.data.named_files import beside, obtain
+from gammacaps.data.named_files import beside, locate, obtain
 from gammacaps.data.read_named import read_named
 from gammacaps.errors import InputError, check_choice
 
@@ -63,11 +63,12 @@ def viewpoint_split(
     check_choice("kind of viewpoint", by, FAMILIAR)
     column, codes = FAMILIAR[by]
     check_size(size)
+    images = obtain(NAME, "test", data_dir).images
     infos = {split: read_info(split, data_dir) for split in ("train", "test")}
     if infos["test"] is None:
         raise InputError(
             "smallNORB's viewpoints are not known here: put the -info file of its test split, or better of both, "
-            f"beside the -dat file {obtain(NAME, 'test', data_dir).images}."
+            f"beside the -dat file {images}."
         )
     test, test_info = _toys("test", infos["test"], data_dir, size)
     near = torch.from_numpy(np.isin(test_info[:, column], codes))
@@ -89,8 +90,9 @@ def held_out(instances: Int32[np.ndarray, "N"], seed: int) -> tuple[int, ...]:
 
 def read_info(split: str, data_dir: str | Path | None = None) -> Int32[np.ndarray, "N 4"] | None:
     """Instance, elevation, azimuth and lighting of each pair of a split; None where its -info file is not at hand."""
-    images = obtain(NAME, split, data_dir).expected.images.name
-    path = beside(NAME, split, images.replace("-dat.mat", "-info.mat"), data_dir)
+    files = locate(NAME, split, data_dir)
+    name = "" if files is None else files.expected.images.name.replace("-dat.mat", "-info.mat")
+    path = None if files is None else beside(files, name)
     if path is None:
         return None
     info = parse_norb(read_content(path), path)
