@@ -14,6 +14,7 @@ NormName = Literal["linf", "l2", "l1"]  # in which an attack is small
 TrainNormName = Literal["linf", "l2"]
 NORM_TITLES = {"linf": "L-inf", "l2": "L2", "l1": "L1"}
 AttackLossName = Literal["margin", "ce", "ce-log", "dlr"]
+StartName = Literal["uniform", "blocks"]
 LossName = Literal["own", "ce-log"]
 VerdictWord = Literal["pass", "warn", "fail", "skip"]  # of a check; skip: there was nothing to judge
 Schedule = Literal["constant", "cosine", "decay"]

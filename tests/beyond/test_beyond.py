@@ -16,8 +16,10 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.prediction_store import PredictionStore
 from gammacaps.models import Model
+from gammacaps.names import SHIPPED
 from gammacaps.reporting.sections.beyond import draw, shown_beyond
 from gammacaps.runs.run import Run
+from gammacaps.shipping.card import card
 
 
 class TopOrBottom(Model):
@@ -145,6 +147,27 @@ def test_the_report_shows_it_and_a_broken_file_is_one_sentence(measured, tmp_pat
     (tmp_path / "beyond.json").write_text(json.dumps(broken))
     with pytest.raises(InputError, match="make it again with gammacaps evaluate --beyond"):
         Run(tmp_path).beyond()
+
+
+@pytest.mark.slow
+def test_the_card_shows_what_is_of_its_very_weights(measured, tmp_path):
+    folder, figures, _ = measured
+    run = tmp_path / "run"
+    run.mkdir()
+    for file in (folder / "config.json", folder / "model.safetensors", SHIPPED / "fashion-mini" / "results.json"):
+        (run / file.name).write_bytes(file.read_bytes())
+    assert "Beyond its ball" not in (card(run, "plain", shipped=tmp_path) / "README.md").read_text()
+    (run / "beyond.json").write_bytes((folder / "beyond.json").read_bytes())
+    carded = card(run, "told", shipped=tmp_path)
+    text = (carded / "README.md").read_text()
+    l2 = next(row for row in figures["norms"] if row["norm"] == "l2")
+    assert f"| L2, eps 1.5 | {100 * l2['accuracy']:.1f} (" in text
+    assert f"| bad pictures, mean of 15 | {100 * figures['corruptions']['mean']:.1f} |" in text
+    assert "on 10 test images" in text
+    assert str(folder) not in (carded / "beyond.json").read_text()
+    (run / "beyond.json").write_text(json.dumps({**figures, "weights": "other"}))
+    with pytest.raises(InputError, match=r"beyond\.json is not of the weights beside it: .* evaluate --beyond"):
+        card(run, "told", shipped=tmp_path)
 
 
 @pytest.mark.slow

@@ -187,6 +187,17 @@ def test_a_capsule_is_told_by_real_images_classes_and_the_audit(networks):
     assert answers.capsule(networks[1], 1, 4)["audit"] is None  # nor this network
 
 
+def test_training_is_told_with_its_norm(networks):
+    network = networks[0]
+    assert answers.described(network)["way"] == "under attack, eps 0.1"
+    ways = {"norm": "l2", "eps": 1.5}, {"robust": False}
+    trained = [
+        dataclasses.replace(network.about, train=dataclasses.replace(network.about.train, **way)) for way in ways
+    ]
+    told = [answers.described(dataclasses.replace(network, about=about))["way"] for about in trained]
+    assert told == ["under attack, L2, eps 1.5", "on clean images"]
+
+
 def test_a_capsule_is_told_by_its_name_and_by_the_classes_that_miss_it(networks):
     network = networks[0]
     rows = network.audit["layers"][0]["capsules"]

@@ -18,6 +18,7 @@ from PIL import Image
 
 from gammacaps.data import DataSet, load_set, open_set
 from gammacaps.data.formats import parse_idx, read_content
+from gammacaps.data.viewpoints import viewpoint_split
 from gammacaps.errors import InputError
 
 FIXED = np.random.default_rng(0)
@@ -311,3 +312,22 @@ def test_the_rule_itself() -> None:
         answer(lambda: len(bytes(2**21)), memory=2**20)
     with pytest.raises(AssertionError, match="it warns"):
         answer(lambda: np.float32(1) / np.float32(0))
+
+
+@pytest.mark.slow
+def test_smallnorb_viewpoints(tmp_path: Path) -> None:
+    views = np.array([(toy, k % 9, 2 * (k % 18), 0) for toy in range(4) for k in range(18)], np.int32)
+    for split in ("training", "testing"):
+        images, labels = np.zeros((len(views), 2, 1, 1), np.uint8), np.zeros(len(views), np.int32)
+        for kind, array in (("dat", images), ("cat", labels)):
+            (tmp_path / f"smallnorb48-{split}-{kind}.mat").write_bytes(norb(array))
+    found = []
+    for chance in cases("smallnorb viewpoints"):
+        content = of_bytes(norb(views), chance, among=24 if chance.random() < 0.5 else None)
+        (tmp_path / "smallnorb48-testing-info.mat").write_bytes(content)
+        split = answer(lambda: viewpoint_split("elevation", data_dir=tmp_path, size=1))
+        found.append(split is not None)
+        for part in () if split is None else (split.train, split.familiar, split.new):
+            assert check(part.data)
+            assert part.toys.shape == part.data.labels.shape
+    both_ways(found)

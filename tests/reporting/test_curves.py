@@ -9,9 +9,11 @@ import torch
 
 from gammacaps.errors import InputError
 from gammacaps.reporting.sections.maps import make_filters, make_none_of_the_above, show_filters
+from gammacaps.reporting.sections.network import facts, lead
 from gammacaps.reporting.sections.strength import curve
 from gammacaps.reporting.sections.trees import attacked_pairs, trees_of
 from gammacaps.reporting.study import open_study
+from gammacaps.runs.run import EPS
 
 
 def test_the_curve_does_not_draw_the_worst_case_twice(study):
@@ -78,3 +80,15 @@ def test_other_data_are_one_more_kind_of_nothing(run, study, quick, tmp_path):
     np.savez(tmp_path / "colour.npz", images=np.zeros((40, 28, 28, 3), np.uint8), labels=np.arange(40) % 2)
     with pytest.raises(InputError, match="name other images with --others"):
         open_study(run, replace(quick, others=str(tmp_path / "colour.npz")))
+
+
+@pytest.mark.slow
+def test_a_network_trained_in_another_norm_has_no_mark_among_radii_of_pixels(study):
+    train = replace(study.about.train, norm="l2", eps=1.5)
+    other = replace(study, about=replace(study.about, train=train))
+    assert curve(study, study.results).marks == (("trained at this eps", 0.1),)
+    assert curve(other, other.results).marks == ()
+    assert "changed, by up to 0.1 a pixel, to where" in lead(study)
+    assert "changed, by up to 1.5 in all (L2), to where" in lead(other)
+    assert [fact.value for fact in facts(other) if fact.name == "Trained"] == ["under attack, L2, eps 1.5"]
+    assert other.pictured.eps == EPS  # its images are attacked in L-inf

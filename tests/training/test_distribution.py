@@ -97,7 +97,9 @@ def test_a_batch_smaller_than_its_parts_is_one_sentence():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{}, {"trades": 2.0, "ema": 0.9}, {"weight_perturbation": 0.05}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"trades": 2.0, "ema": 0.9}, {"weight_perturbation": 0.05, "attack_start": "blocks"}]
+)
 def test_accumulated_parts_give_the_gradient_of_the_whole_batch(changes):
     """In float64, where no sign of the attack's gradients depends on the order of a sum."""
     config, data, found = tiny(**changes), load_set("fashion-mini", "train"), []
@@ -182,6 +184,16 @@ def test_two_processes_take_the_steps_of_one_with_all_options(tmp_path):
         for name in ("one", "two")
     ]
     assert found[0] == pytest.approx(found[1], abs=0.1)  # rounding may turn an image
+
+
+@pytest.mark.slow
+def test_two_processes_start_their_attack_at_the_blocks_of_one(tmp_path):
+    """Where the attack stays: over blocks many gradients are next to 0, and rounding turns their signs."""
+    config = tiny(steps=2, attack_start="blocks", attack_step=0.0)
+    train(config, tmp_path / "one")
+    done = together(2, "train", *options(config), "--accumulate", 2, "--out", tmp_path / "two")
+    assert done.returncode == 0, done.stderr
+    assert_nearly_the_same_steps(tmp_path / "two", tmp_path / "one")
 
 
 @pytest.mark.slow

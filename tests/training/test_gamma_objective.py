@@ -17,7 +17,8 @@ from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.class_sets import _joined, class_means, class_sets, natural_sets
 from gammacaps.training.gamma_objective import GammaObjective, set_counts, set_entropy
 from gammacaps.training.new_model import new_model
-from gammacaps.training.step import Objective, draw_noise
+from gammacaps.training.starts import draw_noise
+from gammacaps.training.step import Objective
 from gammacaps.training.train import resume, train
 
 TINY = {"model": ("filters=8", "primary_types=2", "hidden=[6]", "decoder=[]"), "batch": 12, "eps": 0.05}

@@ -41,6 +41,11 @@ def locate(name: str, split: str, data_dir: str | Path | None = None) -> LocalFi
     return None
 
 
+def beside(files: LocalFiles, name: str) -> Path | None:
+    """Another file of a split, gzipped or not, in the folder of its images; None where it is not there."""
+    return _present(files.images.parent, File(name))
+
+
 def user_path(path: str | Path) -> Path:
     """A path as users write it, with `~` for their home."""
     return Path(os.path.expanduser(path))  # noqa: PTH111  Path's own raises where there is no such user

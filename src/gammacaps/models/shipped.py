@@ -12,7 +12,7 @@ from gammacaps.names import SHIPPED, shipped_names
 
 RUNS = Path("runs")  # under the working directory: where a shipped network is copied to, since verbs write beside it
 FILES = ("config.json", "model.safetensors", "README.md")
-FIGURES = ("results.json", "audit.json")  # what was measured of it, as far as it was
+FIGURES = ("results.json", "audit.json", "beyond.json")  # what was measured of it, as far as it was
 OWN = "-own"  # ends the name of the folder with what a user measures of a shipped network
 
 

@@ -124,7 +124,7 @@ def hardest(study: Study, results: dict[str, Any]) -> dict[str, Any] | None:
     rows = [*worst, *attacks]
     if not rows:
         return None
-    own = study.about.train.eps if study.about.train else None
+    own = study.about.train.eps if study.about.train and study.about.train.norm == "linf" else None
     radii = [row["eps"] for row in rows]
     eps = own if own in radii else max(radii)
     return min((row for row in rows if row["eps"] == eps), key=lambda row: row["accuracy"])

@@ -74,7 +74,7 @@ class Study:
 
     @property
     def trained_at(self) -> float | None:
-        """The radius of the attacks in training, if there were any."""
+        """The radius (L-inf) of the attacks in training, if there were such."""
         train = self.about.train
         return train.eps if train and train.robust and train.norm == "linf" else None
 
@@ -99,7 +99,7 @@ class Study:
         say("Attacking a few test images ...")
         config, train = self.config, self.about.train
         places = choose((self.model, *self.along), self.test, max(SHOWN, config.trees))
-        eps = config.eps if config.eps is not None else train.eps if train else EPS
+        eps = config.eps if config.eps is not None else train.eps if train and train.norm == "linf" else EPS
         rows = self.results["attacks"] if self.results is not None else ()
         return picture(self.model, self.test, places, eps, rows, seed=config.seed)
 

@@ -7,7 +7,16 @@ from typing import Any
 
 from gammacaps.errors import InputError, check_choice
 from gammacaps.files import check_plain, parse_json
-from gammacaps.names import VECTOR_PRESETS, AttackLossName, LossName, PresetName, Schedule, TrainNormName
+from gammacaps.names import (
+    NORM_TITLES,
+    VECTOR_PRESETS,
+    AttackLossName,
+    LossName,
+    PresetName,
+    Schedule,
+    StartName,
+    TrainNormName,
+)
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
 from gammacaps.runs.typed_json import Misfit, read_as
 
@@ -71,6 +80,9 @@ class TrainConfig:
     """Number of the attack's steps; 1 is the single-step training FGSM-RS, with a step of 1.25 eps."""
     attack_loss: AttackLossName = "margin"
     """What the attack makes large."""
+    attack_start: StartName = "uniform"
+    """Where the attack starts: anywhere in the ball, drawn for each pixel, or (blocks, for linf) for half of the images
+    at corners of it that are alike over random stripes and squares, against masked gradients at large eps."""
     eps_ramp: float = 0.25
     """Share of training over which eps grows from 0 to its value; 0 is the paper's full eps from the start."""
     gamma: float | None = None
@@ -137,6 +149,8 @@ class TrainConfig:
         for name in ("epochs", "minutes"):
             check_amount(name, getattr(self, name), zero=False, most=MOST)
         check_eps(self.eps, norm=self.norm)
+        if self.attack_start == "blocks" and self.norm != "linf":
+            raise InputError(f"attack_start blocks is for the norm linf, not {self.norm}: leave it out.")
         if self.routing != "sda" and self.preset not in VECTOR_PRESETS:
             several = ", ".join(VECTOR_PRESETS)
             raise InputError(f"routing {self.routing} is for the presets {several}, not {self.preset}: leave it out.")
@@ -156,6 +170,11 @@ class TrainConfig:
         if self.gamma is not None:
             return self.gamma
         return GAMMA if self.preset in ("small", "deep", "residual") else 0.0
+
+    def way(self) -> str:
+        """How it was trained, in a few words; an attack without a norm is one in L-inf."""
+        norm = "" if self.norm == "linf" else f"{NORM_TITLES[self.norm]}, "
+        return f"under attack, {norm}eps {self.eps:g}" if self.robust else "on clean images"
 
     def falls_short(self) -> str:
         """A sentence where the attack's steps together are shorter than eps; empty where they are not."""

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from gammacaps.beyond.table import main_rows
 from gammacaps.data.named_sets import credit, research_only
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
@@ -13,9 +14,9 @@ from gammacaps.evaluation.table import attack_name, shown
 from gammacaps.files import write_json, write_whole
 from gammacaps.models.folder import new_run
 from gammacaps.models.shipped import FIGURES, FILES
-from gammacaps.names import SHIPPED
+from gammacaps.names import NORM_TITLES, SHIPPED
 from gammacaps.reporting.command_line import options
-from gammacaps.runs.run import AUDIT, RESULTS, Run
+from gammacaps.runs.run import AUDIT, BEYOND, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig
 
 USE = """## Use and limits
@@ -37,8 +38,8 @@ COPY = " The images are a copy of 48 x 48 pixels of ones that had once been JPEG
 def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
     """Puts a halved run and its card among the shipped networks; the folder's path.
 
-    The figures are those of results.json (`gammacaps evaluate`) and, where it is there, of audit.json (`gammacaps
-    audit`); both must be of these very weights.
+    The figures are those of results.json (`gammacaps evaluate`) and, where they are there, of audit.json (`gammacaps
+    audit`) and beyond.json (`gammacaps evaluate --beyond`); all must be of these very weights.
     """
     of = Run(run)
     stored = of.stored
@@ -46,8 +47,9 @@ def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
         raise InputError(f"{run} is not halved: make a run of half precision of it with halve, and measure that one.")
     model = of.model()
     weights = identity(model)
-    results, audit = of.results(), of.audit()
-    for figures, file, verb in ((results, RESULTS, "evaluate"), (audit, AUDIT, "audit")):
+    results, audit, beyond = of.results(), of.audit(), of.beyond()
+    ways = (results, RESULTS, "evaluate"), (audit, AUDIT, "audit"), (beyond, BEYOND, "evaluate --beyond")
+    for figures, file, verb in ways:
         if figures is not None and figures.get("weights") != weights:
             raise InputError(f"{run / file} is not of the weights beside it: measure them with gammacaps {verb} {run}.")
     if results is None:
@@ -59,10 +61,10 @@ def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
     with new_run(folder, overwrite=True) as temporary:
         for file in FILES[:2]:
             shutil.copyfile(run / file, temporary / file)
-        for file, figures in zip(FIGURES, (results, audit), strict=True):
+        for file, figures in zip(FIGURES, (results, audit, beyond), strict=True):
             if figures is not None:
                 write_json(temporary / file, _anywhere(figures, name))
-        write_whole(temporary / FILES[2], card_text(name, stored, results, audit, parameters).encode())
+        write_whole(temporary / FILES[2], card_text(name, stored, results, audit, parameters, beyond).encode())
     return folder
 
 
@@ -73,7 +75,12 @@ def _anywhere(figures: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def card_text(
-    name: str, stored: dict[str, Any], results: dict[str, Any], audit: dict[str, Any] | None, parameters: int
+    name: str,
+    stored: dict[str, Any],
+    results: dict[str, Any],
+    audit: dict[str, Any] | None,
+    parameters: int,
+    beyond: dict[str, Any] | None = None,
 ) -> str:
     """The card as markdown."""
     parts = [
@@ -86,6 +93,7 @@ def card_text(
         _figures_table(results),
         _structure(results),
         _belief(results),
+        _beyond(beyond),
         _audited(audit),
         _recipe(name, stored, results),
         _use(name, stored),
@@ -99,7 +107,8 @@ def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> s
     routing = str(model.get("routing", "")).upper()
     kinds = {"gamma": f"Capsules with {routing} routing", "matrix": "Matrix capsules with EM routing", "cnn": "A CNN"}
     data = credit(stored["data"]["name"])
-    how = f"under attack (L-inf, eps {eps:g})" if eps else "on clean images"
+    norm = NORM_TITLES[stored["train"].get("norm", "linf")]
+    how = f"under attack ({norm}, eps {eps:g})" if eps else "on clean images"
     # A run that was in half precision before is not moved once more.
     moved = f", which moves no score of a test image by more than {stored['scores_moved']:.2g}"
     moved = moved if stored["scores_moved"] else ""
@@ -109,6 +118,19 @@ def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> s
     )
     bare = model["architecture"] == "gamma" and not model["decoder"]
     return words + (" The decoder that reconstructs images is left out: the file would be too large." if bare else "")
+
+
+def _beyond(figures: dict[str, Any] | None) -> str:
+    """What it keeps of other norms, of turns, and of bad pictures; empty where that was not measured."""
+    if figures is None:
+        return ""
+    rows = [(name, with_interval(row)) for name, row in main_rows(figures) if row["accuracy"] is not None]
+    mean = figures["corruptions"]["mean"]
+    if mean is not None:
+        rows.append((f"bad pictures, mean of {len(figures['corruptions']['kinds'])}", f"{100 * mean:.1f}"))
+    lines = ["| images | right, % |", "| --- | --- |", *(f"| {name} | {right} |" for name, right in rows)]
+    count = f"{figures['data']['images']:,} test images"
+    return f"## Beyond its ball\n\nBy `gammacaps evaluate --beyond`, on {count}:\n\n" + "\n".join(lines)
 
 
 def _figures_table(results: dict[str, Any]) -> str:

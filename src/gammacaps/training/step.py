@@ -17,6 +17,7 @@ from gammacaps.training.learner import Learner
 from gammacaps.training.losses import classification_loss, divergence, divergence_of, reconstruction_loss, spread_margin
 from gammacaps.training.schedule import learning_rate, radius, step_size
 from gammacaps.training.sharing import Sharing
+from gammacaps.training.starts import draw_noise
 from gammacaps.training.weight_perturbation import perturbed_weights
 
 
@@ -175,17 +176,6 @@ def attack(
 def loss_name(config: TrainConfig, model: Model) -> str:
     """What the network learns from: its own loss, or the one that was chosen."""
     return model.loss if config.loss == "own" else config.loss
-
-
-def draw_noise(config: TrainConfig, images: Tensor, step: int, size: int) -> Tensor:
-    """Where in its ball, from 0 to 1, the attack on each pixel starts: for all of a batch of `size` images.
-
-    Every process draws it for the whole batch, so that an image's start does not depend on who has the image.
-    """
-    if not config.robust:
-        return images.new_empty(size, 0)
-    generator = torch.Generator(images.device).manual_seed(config.seed * 1_000_003 + step)
-    return torch.rand((size, *images.shape[1:]), generator=generator, device=images.device, dtype=images.dtype)
 
 
 def precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:

@@ -50,7 +50,7 @@ def described(network: Network) -> dict[str, Any]:
             if questions.why_not(name, network) is None
         ],
         "trained_on": training.data if training else None,
-        "under_attack": training.robust if training else None,
+        "way": training.way() if training else None,  # of training
         "eps": network.eps,
         "tau": network.tau,
         "images": len(network.images),

@@ -228,7 +228,7 @@ function stepControls(iterations) {
 
 function told(facts) {
   const kind = { gamma: "a capsule network", matrix: "a matrix-capsule network", cnn: "a convolutional network" }[facts.architecture];
-  const training = facts.under_attack === null ? "" : facts.under_attack ? ` trained under attack, eps ${facts.eps}` : " trained on clean images";
+  const training = facts.way === null ? "" : ` trained ${facts.way}`;
   const hidden = facts.layers.length === 3 ? "hidden" : null; // there is but one
   const layers = facts.layers.map(({ name, capsules: n }, place) => `${n.toLocaleString("en")} ${place === 1 ? hidden ?? name : name}`);
   const capsules = layers.length ? ` ${layers.slice(0, -1).join(", ")} and ${layers.at(-1)} capsules.` : "";

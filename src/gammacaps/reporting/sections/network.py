@@ -42,9 +42,10 @@ def lead(study: Study) -> str:
         return " ".join([*words, "How it was trained is not recorded."])
     steps = "" if study.last is None else f" for {study.last['step']:,} steps of {training.batch} images"
     if training.robust:
+        most = f"{training.eps:g} {'a pixel' if training.norm == 'linf' else 'in all (L2)'}"
         words.append(
-            f"It was trained under attack{steps}: each time, the images were first changed, by up to "
-            f"{training.eps:g} a pixel, to where the network was most wrong, and it then learned from these."
+            f"It was trained under attack{steps}: each time, the images were first changed, by up to {most}, to where "
+            "the network was most wrong, and it then learned from these."
         )
     else:
         words.append(
@@ -70,8 +71,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
     if training is not None:
         steps = training.attack_steps
         attack = f"PGD of {steps} steps" if steps > 1 else "a single step from a random start"
-        how = (f"under attack, eps {training.eps:g}", attack) if training.robust else ("on clean images", "")
-        shown.append(Fact("Trained", *how))
+        shown.append(Fact("Trained", training.way(), attack if training.robust else ""))
     if study.last is not None:
         minutes = study.last["seconds"] / 60
         where = str(study.about.machine.get("device_name", ""))

@@ -34,7 +34,7 @@ def curve(study: Study, results: dict[str, Any]) -> Curve | None:
             series.append(Series(name, line, tuple((row["interval"][0], row["interval"][1]) for row in points)))
     if not series:
         return None
-    training = study.about.train
+    eps = study.trained_at
     return Curve(
         "Accuracy as attacks grow",
         "eps: how much each pixel may change",
@@ -42,7 +42,7 @@ def curve(study: Study, results: dict[str, Any]) -> Curve | None:
         tuple(series),
         "Each mark is a measurement, the band around the line its 95% interval.",
         levels=(("guessing", 1 / study.model.classes),),
-        marks=(("trained at this eps", training.eps),) if training is not None and training.robust else (),
+        marks=() if eps is None else (("trained at this eps", eps),),
         accuracies=True,
     )
 
