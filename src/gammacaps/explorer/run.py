@@ -54,9 +54,8 @@ def write_static(names: Sequence[str], config: ExploreConfig, folder: Path) -> N
     check_ours(folder)  # before the networks are loaded, which takes a while
     write_folder(load_networks(names, config), folder)
     size = sum(file.stat().st_size for file in folder.iterdir())
-    print(
-        f"Wrote {folder / PAGE} ({size / 1e6:.1f} MB with its scripts): open it in a browser, or put the folder on a web server."
-    )
+    told = f"Wrote {folder / PAGE} ({size / 1e6:.1f} MB with its scripts)"
+    print(f"{told}: open it in a browser, or put the folder on a web server.")
 
 
 def served(app: Starlette) -> uvicorn.Config:
