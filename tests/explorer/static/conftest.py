@@ -3,6 +3,7 @@
 import pytest
 from browser import Watch
 
+from gammacaps.explorer import questions
 from gammacaps.explorer.static.bundling import bundled
 from gammacaps.explorer.static.folder import sources, write_folder
 
@@ -41,18 +42,23 @@ def modules(blank):
     return blank
 
 
+def written(networks, folder):
+    """A folder with a page on which inputs are generated in no time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(questions, "STARTS", 2)
+        patch.setattr(questions, "STEPS", 5)
+        write_folder(networks, folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def alone_folder(networks, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("static") / "alone"
-    write_folder(networks[:1], folder)
-    return folder
+    return written(networks[:1], tmp_path_factory.mktemp("static") / "alone")
 
 
 @pytest.fixture(scope="session")
 def both_folder(networks, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("static") / "both"
-    write_folder(networks, folder)
-    return folder
+    return written(networks, tmp_path_factory.mktemp("static") / "both")
 
 
 @pytest.fixture(scope="module")

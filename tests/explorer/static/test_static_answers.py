@@ -152,14 +152,16 @@ def test_what_is_known_of_networks_images_and_capsules_is_the_server_s(ask, netw
             same(mine, theirs)
 
 
-@pytest.mark.parametrize(("layer", "capsule"), [(1, 3), (2, 5)])
-def test_an_input_generated_for_a_capsule_activates_it_as_much(ask, networks, layer, capsule):
-    found = ask("/api/activate", {"network": 0, "layer": layer, "capsule": capsule})
-    asked = questions.read_activate({"network": 0, "layer": layer, "capsule": capsule}, networks)
-    wanted = answers.activated(asked, networks[0], quiet)
-    assert found.keys() == wanted.keys()
-    assert found["best"][0]["activation"] > 0.9 * wanted["best"][0]["activation"]
-    assert abs(found["empty"] - wanted["empty"]) < 2e-4
-    assert found["features"].keys() == wanted["features"].keys()
-    assert len(found["best"]) == len(wanted["best"])
-    assert pixels(found["png"]).shape == (28, 28, 3)
+def test_an_input_generated_for_a_capsule_activates_it_as_much(worker_of, networks, tmp_path):
+    write_folder(networks[:1], tmp_path / "page")
+    ask = worker_of(tmp_path / "page")
+    for layer, capsule in ((1, 3), (2, 5)):
+        asked = {"network": 0, "layer": layer, "capsule": capsule}
+        found = ask("/api/activate", asked)
+        wanted = answers.activated(questions.read_activate(asked, networks), networks[0], quiet)
+        assert found.keys() == wanted.keys()
+        assert found["best"][0]["activation"] > 0.9 * wanted["best"][0]["activation"]
+        assert abs(found["empty"] - wanted["empty"]) < 2e-4
+        assert found["features"].keys() == wanted["features"].keys()
+        assert len(found["best"]) == len(wanted["best"])
+        assert pixels(found["png"]).shape == (28, 28, 3)
