@@ -65,8 +65,8 @@ class Watch:
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def left(self) -> list[str]:
-        """The requests for anything but the file itself and what it holds."""
-        return [url for url in self.requests if not url.startswith(("file:", "data:", "about:"))]
+        """The requests for anything but the file itself and what it holds or makes."""
+        return [url for url in self.requests if not url.startswith(("file:", "data:", "about:", "blob:"))]
 
 
 def faults(page: Any) -> list[str]:

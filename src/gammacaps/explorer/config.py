@@ -16,6 +16,8 @@ class ExploreConfig:
     """Port to listen at; without it 8717, or any free one if that is taken."""
     browser: bool = True
     """Open the page in a browser where there is a screen."""
+    static: str | None = None
+    """Folder to write the page into instead of serving it: the network then runs in the browser."""
     data: str | None = None
     """Data set to pick images from; without it the one that the network was measured or trained on."""
     data_dir: str | None = None

@@ -9,6 +9,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,12 +20,16 @@ from gammacaps.explorer.connection import Connection
 from gammacaps.explorer.networks import load_networks
 from gammacaps.explorer.second_process import helper_for
 from gammacaps.explorer.server import create_app
+from gammacaps.explorer.static.folder import PAGE, check_ours, write_folder
 
 PORT = 8717
 
 
 def explore(names: Sequence[str], config: ExploreConfig) -> None:
-    """Serves until it is interrupted."""
+    """Serves until it is interrupted, or writes the page into a folder."""
+    if config.static is not None:
+        write_static(names, config, Path(config.static))
+        return
     networks = load_networks(names, config)
     with contextlib.ExitStack() as ends:
         listener = ends.enter_context(listen(config.host, config.port))
@@ -43,6 +48,14 @@ def explore(names: Sequence[str], config: ExploreConfig) -> None:
         with contextlib.suppress(KeyboardInterrupt):  # which comes or not by when the signal does
             server.run(sockets=[listener])
         print("The explorer has ended.", file=sys.stderr)
+
+
+def write_static(names: Sequence[str], config: ExploreConfig, folder: Path) -> None:
+    check_ours(folder)  # before the networks are loaded, which takes a while
+    write_folder(load_networks(names, config), folder)
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    told = f"Wrote {folder / PAGE} ({size / 1e6:.1f} MB with its scripts)"
+    print(f"{told}: open it in a browser, or put the folder on a web server.")
 
 
 def served(app: Starlette) -> uvicorn.Config:

@@ -62,7 +62,19 @@ def length_without(network: Network, layer: int, index: int) -> float:
 
 
 def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
-    """Real images that activate a capsule most, the classes it serves, and what the audit says of it."""
+    """What is known of a capsule, with pictures of the real images, tinted where it looks."""
+    answer = known(network, layer, index)
+    places = [found["sample"] for found in answer["examples"]]
+    if places:
+        images = network.images[places]  # 8 C H W
+        tints = tinted(images, looks_at(network.capsules, images, layer, [index] * len(places)))
+        for found, image, tint in zip(answer["examples"], images, tints, strict=True):
+            found |= {"png": data_url(image), "looks": data_url(tint)}
+    return answer
+
+
+def known(network: Network, layer: int, index: int) -> dict[str, Any]:
+    """Which real images activate a capsule most, the classes it serves, and what the audit says of it."""
     answer: dict[str, Any] = {
         "name": network.names.get((layer, index), ""),
         "examples": [],
@@ -73,14 +85,9 @@ def capsule(network: Network, layer: int, index: int) -> dict[str, Any]:
     if network.missing:
         return answer
     lengths, labels = network.lengths[layer][:, index], network.labels.cpu()  # M
-    places = lengths.argsort(descending=True, stable=True)[:EXAMPLES].tolist()
-    images = network.images[places]  # 8 C H W
-    tints = tinted(images, looks_at(network.capsules, images, layer, [index] * len(places)))
-    for place, tint in zip(places, tints, strict=True):
-        pictures = {"png": data_url(network.images[place]), "looks": data_url(tint)}
+    for place in lengths.argsort(descending=True, stable=True)[:EXAMPLES].tolist():
         label = int(labels[place]) if network.labelled else None
-        found = {"sample": place, **pictures, "activation": round(lengths[place].item(), 4), "label": label}
-        answer["examples"].append(found)
+        answer["examples"].append({"sample": place, "activation": round(lengths[place].item(), 4), "label": label})
     if not network.labelled:
         return answer
     classes = labels.unique().tolist()

@@ -1,5 +1,7 @@
 // Questions to the server. Whatever goes wrong ends as a Failure with a sentence for people.
 
+import { transport } from "./transport.js";
+
 export class Failure extends Error {}
 
 const GONE = "The server does not answer. Is gammacaps explore still running?";
@@ -8,7 +10,7 @@ async function answered(path, options) {
   for (let attempt = 0; ; attempt++) {
     let response;
     try {
-      response = await fetch(path, options);
+      response = await transport(path, options);
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new Failure(GONE);
@@ -26,6 +28,10 @@ async function answered(path, options) {
 
 export async function get(path, signal) {
   return (await answered(path, { signal })).json();
+}
+
+export async function text(path) {
+  return (await answered(path, {})).text();
 }
 
 function posted(body, signal) {

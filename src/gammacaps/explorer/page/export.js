@@ -1,5 +1,6 @@
 // The view as a file: trees as SVG or PNG, all figures as JSON, everything as one HTML page that needs nothing else.
 
+import { text } from "./ask.js";
 import { address, state, toBase64 } from "./state.js";
 
 const GAP = 24, HEAD = 30;
@@ -12,6 +13,7 @@ function save(name, content, kind) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
+const here = () => location.href.split("#")[0]; // without the view
 const ink = () => getComputedStyle(document.body).color;
 const paper = () => getComputedStyle(document.body).backgroundColor;
 const escaped = (words) => words.replace(/[&<>"]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[letter]);
@@ -74,7 +76,7 @@ async function figures(networks, panel) {
     return { network: facts, off, ...rest };
   });
   const view = { ...state, image: state.image?.pixels ? { pixels: toBase64(state.image.pixels) } : state.image };
-  return JSON.stringify({ format: 1, address: location.origin + "/" + (await address()), view, networks: plain, capsule: panel.data ?? null }, null, 1);
+  return JSON.stringify({ format: 1, address: here() + (await address()), view, networks: plain, capsule: panel.data ?? null }, null, 1);
 }
 
 function attackInWords() {
@@ -86,7 +88,7 @@ function attackInWords() {
 }
 
 async function standalone() {
-  const styles = await Promise.all(["report.css", "explorer.css"].map(async (name) => (await fetch(`/page/${name}`)).text()));
+  const styles = await Promise.all(["report.css", "explorer.css"].map((name) => text(`/page/${name}`)));
   const copy = document.documentElement.cloneNode(true);
   const pad = copy.querySelector("#pad");
   const picture = document.createElement("img");
@@ -127,7 +129,7 @@ export async function exportView(kind, networks, panel) {
   if (kind === "html") save("gammacaps-view.html", await standalone(), "text/html");
   if (kind === "link") {
     try {
-      await navigator.clipboard.writeText(location.origin + "/" + (await address()));
+      await navigator.clipboard.writeText(here() + (await address()));
     } catch {
       return { failed: "The address can't be copied here: it stands in the browser's address bar." };
     }

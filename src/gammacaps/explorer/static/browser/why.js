@@ -1,0 +1,35 @@
+// Why the network says what it says, in a sentence: the hidden capsules that lead to the answer, by their names.
+
+const MOST = 3, ABSENT = 2; // capsules that a sentence names: that lead to the answer, and that are not active
+
+// sets: the classes that each named capsule of the last hidden layer stands for, by its index.
+export function why(tree, names, sets) {
+  const below = tree.layers.length - 2;
+  if (below < 1) return null;
+  const nodes = tree.nodes[below], lengths = tree.layers[below].activations;
+  const strength = (i) => (nodes.get(i).coupling ?? 0) * nodes.get(i).activation;
+  const led = [...nodes.keys()].filter((i) => nodes.get(i).active && tree.ways.get(`${below}.${i}`) === tree.predicted);
+  led.sort((a, b) => strength(b) - strength(a));
+  const stands = (i) => Boolean(sets.get(i)?.includes(tree.predicted));
+  const others = [...sets.keys()].filter((i) => lengths[i] <= tree.tau && !stands(i)).sort((a, b) => lengths[a] - lengths[b]);
+  const called = (i) => names[`${below}.${i}`]?.name ?? `capsule ${i}`;
+  // Those that stand for the class say more than those that happen to lead to it.
+  const there = [...new Set([...led].sort((a, b) => stands(b) - stands(a)).map(called))];
+  const absent = [...new Set(others.map(called))].filter((name) => !there.includes(name)).slice(0, ABSENT);
+  return { words: `${tree.classNames[tree.predicted]}, ${because(there, absent)}`, capsules: led.map((i) => [below, i]) };
+}
+
+function because(there, absent) {
+  if (!there.length) return "the longest class capsule, though no active capsule chose it.";
+  const told = there.length > MOST ? [...there.slice(0, MOST), `${there.length - MOST} more`] : there;
+  const missing = absent.length ? ` and ${joined(absent)} ${verb(absent)} not` : "";
+  return `because ${joined(told)} ${verb(told)} active${missing}.`;
+}
+
+const verb = (names) => (names.length === 1 ? "is" : "are");
+
+// Names that hold commas or an "and" themselves are kept apart by quotes.
+function joined(names) {
+  const shown = names.map((name) => (names.length > 1 && (name.includes(",") || name.includes(" and ")) ? `“${name}”` : name));
+  return shown.length === 1 ? shown[0] : `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}`;
+}
