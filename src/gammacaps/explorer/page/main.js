@@ -9,13 +9,14 @@ import { exportView } from "./export.js";
 import { byId, make, radius } from "./make.js";
 import { Network } from "./network.js";
 import { CHANGES, fromBase64, isBlank, isChanged, recall, remember as write, sameCapsule, startAt, state } from "./state.js";
+import { Story } from "./story.js";
 import { theme } from "./theme.js";
 
 const ROUTING = { sda: "scaled-distance-agreement routing", rba: "routing by agreement", em: "EM routing" };
 const DIGITS = /^[1-9]$/;
 
 theme(byId("theme"));
-let networks = [], panel, pad, showAttack, showChange, samples = [];
+let networks = [], panel, pad, story, showAttack, showChange, samples = [];
 
 function complain(words, again = null) {
   const box = byId("alert");
@@ -42,12 +43,12 @@ function remember(step) {
 
 const failed = (error) => complain(error.message, () => refresh());
 
-// Asks every network anew.
+// Asks every network anew; the promise is kept when all have answered.
 function refresh() {
   stale = false;
   showControls();
-  for (const network of networks) network.update();
   panel.update();
+  return Promise.all(networks.map((network) => network.update()));
 }
 
 function redraw() {
@@ -304,7 +305,17 @@ function connect() {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") byId("export").open = false;
   });
-  window.addEventListener("popstate", load);
+  window.addEventListener("popstate", () => {
+    story.leave({ restore: false });
+    load();
+  });
+}
+
+// The page for a step of the story, or as it was before it: no step for the back button.
+function shown() {
+  write(false);
+  if (state.image?.pixels) pad.show(state.image.pixels);
+  return refresh();
 }
 
 // Everything from the address.
@@ -366,6 +377,15 @@ async function start() {
       if (!isChanged() && state.image?.pixels) pad.show(state.image.pixels);
       remember();
       refresh();
+    },
+  });
+  story = new Story(networks, {
+    failed, redraw,
+    samples: () => samples,
+    show: shown,
+    restore: (before) => {
+      Object.assign(state, before);
+      shown();
     },
   });
   byId("answers").replaceChildren(...networks.map((network) => network.scores));
