@@ -1,4 +1,4 @@
-"""The page in a real browser: the guided story, walked by keyboard alone, tells what the page shows and locks nothing."""
+"""The page in a real browser: the guided story, walked by keyboard, tells what the page shows, and locks nothing."""
 
 import json
 import re

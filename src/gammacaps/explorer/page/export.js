@@ -100,7 +100,7 @@ async function standalone() {
     words.append(...button.childNodes);
     button.replaceWith(words);
   }
-  copy.querySelectorAll("script, link, noscript, button, select, input, .menu, .hint, .progress, #pick, .skip, .tau, .check, .alert, .notice, #steps, #sides, #change, #story, .waiting, .patch, .readout").forEach((each) => each.remove());
+  copy.querySelectorAll("script, link, noscript, button, select, input, .menu, .hint, .keys, .cursor, .pad > .unseen, .progress, #pick, .skip, .tau, .check, .alert, .notice, #steps, #sides, #change, #story, .waiting, .patch, .readout").forEach((each) => each.remove());
   copy.querySelectorAll(".pad + .tools").forEach((each) => each.remove());
   if (state.eps > 0) copy.querySelector("#attack").replaceChildren(...attackInWords());
   else copy.querySelector(".controls").remove();
