@@ -91,7 +91,7 @@ function trees({ pair, answer }, y) {
 
 function legend(y, width, changed) {
   const ring = (more) => (x, at) => `<circle cx="${x + 8}" cy="${at - 5}" r="7" fill="none" stroke="currentColor" ${more}/>`;
-  const mark = colour("s1");
+  const mark = "currentColor"; // as in the trees, whose orange is the page’s alone
   const signs = [
     [ring('stroke-width="1.5" style="fill:currentColor;fill-opacity:0.35"'), "active capsule, coloured by the class to which its path leads"],
     [ring('stroke-dasharray="2 2"'), "not active"],
