@@ -9,7 +9,6 @@ import pytest
 from paging import drag, keep, pad_pixels, set_slider, settled, shown_scores, until
 from PIL import Image
 
-
 SHOWN = {"image": {"sample": 3}, "tau": 0.1, "off": [[1, 2]]}
 
 

@@ -22,8 +22,8 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced_places
 from gammacaps.explain.batches import BATCH
 from gammacaps.explain.without_each import accuracies_without_each, can_switch_off
-from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer import drawn_digits, drawn_toys
+from gammacaps.explorer.config import ExploreConfig
 from gammacaps.models import CapsuleModel, Model, check_fit, has_capsules, shows_capsules
 from gammacaps.models.shipped import run_folder
 from gammacaps.runs.config import RunConfig
@@ -194,6 +194,11 @@ def images_for(run: Run, model: Model, config: ExploreConfig) -> tuple[DataSet |
         if run.config.data.class_names == drawn_toys.CLASSES:
             return drawn_toys.drawn_toys(), missing
     return None, missing
+
+
+def what_is_drawn(data: DataSet | StoredSet) -> str:
+    """Of "drawn toys" "Toys"."""
+    return data.name.removeprefix("drawn ").capitalize()
 
 
 def is_here(name: str, data_dir: str | None) -> bool:
