@@ -45,7 +45,7 @@ const failed = (error) => complain(error.message, () => refresh());
 
 // Asks every network anew; the promise is kept when all have answered.
 function refresh() {
-  stale = false;
+  stale = resting = false;
   showControls();
   panel.update();
   return Promise.all(networks.map((network) => network.update()));
@@ -148,17 +148,25 @@ async function open(file) {
   }
 }
 
-let asking = false, stale = false;
+let asking = false, stale = false, resting = false;
 
 // While a stroke is being drawn or a slider dragged: the next question follows the last answer.
 async function follow(what) {
   stale = asking;
+  resting = false;
   if (asking) return;
   asking = true;
   showControls();
   await Promise.all(networks.map((network) => network.update(what)));
   asking = false;
   if (stale) follow(what);
+  else if (resting) refresh();
+}
+
+// A slider that is held still is asked about exactly, but not before its coarse answer is there to look at.
+function rest() {
+  if (asking) resting = true;
+  else refresh();
 }
 
 // The pad shows the image as it was changed: who draws on that has a new one.
@@ -360,7 +368,7 @@ async function start() {
     },
   });
   pad = new Pad(byId("pad"), first.image_shape, drawn);
-  const dragged = { moving: () => follow("dragging"), rested: refresh };
+  const dragged = { moving: () => follow("dragging"), rested: rest };
   showAttack = attackControls(first, {
     ...dragged,
     changed: (idle) => {
