@@ -39,8 +39,9 @@ export function broken({ names, attacked, found, changed, called }) {
   return `How strong must an attack be? The page tried stronger and weaker ones: ${radius(found.eps)} breaks ${who}, ${radius(found.eps - found.step)} does not. It now says ${names[attacked.predicted]}, with a score of ${score(attacked, attacked.predicted)}. ${changed} capsules chose another parent, appeared or vanished.`;
 }
 
-// Two networks: the weaker one broke at eps, the other was attacked as strongly. found: of the search on the other.
+// Two networks: the weaker one broke at eps, or never (null); the other was attacked as strongly. found: of the search on the other.
 export function holds({ names, weaker, stronger, trained, clean, attacked, eps, found }) {
+  if (eps === null) return `On this image neither breaks: up to ${radius(found.most)}, the most that this page tries, both ${weaker} and ${stronger} hold against this attack. Leave the story, choose another image, and start it again.`;
   if (found.eps !== null && found.eps <= eps) return `On this image neither is stronger: both ${weaker} and ${stronger} break at ${radius(eps)}. Leave the story, choose another image, and start it again.`;
   const now = attacked.predicted === clean.predicted ? "still says" : "says";
   return `${stronger}${trained} has been attacked just as strongly, by ${radius(eps)}, with an attack made for it. It ${now} ${names[attacked.predicted]}, with a score of ${score(attacked, attacked.predicted)}. ${left(found.eps, found)}. No network withstands everything; this one withstands more than ${weaker}.`;

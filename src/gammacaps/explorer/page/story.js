@@ -207,7 +207,7 @@ export class Story {
     this.mark(stronger.shots, stronger.scores, stronger.pair);
     const { facts, answer: { sides: [clean, attacked] } } = stronger;
     const trained = facts.under_attack ? ", trained under attack," : "";
-    return holds({ names: this.names, weaker: weaker.facts.name, stronger: facts.name, trained, clean, attacked, eps: eps ?? most, found: this.found.get(stronger) });
+    return holds({ names: this.names, weaker: weaker.facts.name, stronger: facts.name, trained, clean, attacked, eps, found: this.found.get(stronger) });
   }
 
   async alone(now) {
