@@ -144,6 +144,13 @@ def test_all_capsules_of_a_layer_are_the_default_and_their_order_is_kept():
     assert activate_all(model, "class", [], **options) == []
 
 
+def test_it_is_told_after_each_batch_how_many_have_theirs():
+    told = []
+    activate_all(small_network(), "class", **{**FEW, "steps": 1}, on_progress=lambda *how_far: told.append(how_far))
+    assert told[-1] == (3, 3)
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+
+
 @pytest.mark.slow
 def test_matrix_capsules_are_activated():
     model = matrix_network()

@@ -12,6 +12,7 @@ from torch import nn
 import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.explain.filters import first_filters, largest_tenth, participation
+from gammacaps.explain.pictures import dark_paper
 
 
 def one_hot(size=9):
@@ -78,6 +79,10 @@ def test_colours_are_signs_and_each_filter_has_its_own_scale():
     assert first[27, 9].tolist() == [0x00, 0x72, 0xB2]
     assert first[9, 9].tolist() == [255, 255, 255]
     assert second[9, 9].tolist() == [0xD5, 0x5E, 0x00]
+    with dark_paper():
+        dark = np.asarray(Image.open(io.BytesIO(first_filters(model).png())).convert("RGB"))
+    assert dark[3 + 9, 3 + 9].tolist() == [0x15, 0x17, 0x1A]  # 0 has the paper's colour
+    assert dark[3 + 9, 3 + 27].tolist() == [0xD5, 0x5E, 0x00]
 
 
 def test_a_network_without_convolution_is_refused():

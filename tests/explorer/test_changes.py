@@ -9,7 +9,7 @@ from gammacaps.errors import InputError
 from gammacaps.explain.parsing import parse_tree
 from gammacaps.explorer import answers
 from gammacaps.explorer.answers.patches import middle_of
-from gammacaps.explorer.answers.why import why
+from gammacaps.explorer.answers.why import because, why
 from gammacaps.explorer.changes import changed, read_change
 from gammacaps.explorer.questions import read_attack, read_breaking, read_parse
 
@@ -101,16 +101,25 @@ def test_the_sentence_names_what_leads_to_the_answer_and_what_is_absent(networks
     assert sorted(capsule for _, capsule in said["capsules"]) == sorted(led)
     verdict = tree.class_names[tree.predicted]
     assert led
-    assert said["words"].startswith(f"{verdict}, because name {said['capsules'][0][1]}")
+    many = "capsules" if len(led) > 1 else "capsule"
+    assert said["words"].startswith(f"{verdict}, because the {many} for name {said['capsules'][0][1]}")
     assert said["words"].endswith(" active.")  # nothing that stands for another class is absent
     lengths = tree.layers[1].activations
     audit["layers"][0]["capsules"] = [{**each, "classes": [(tree.predicted + 1) % 10]} for each in rows]
     middling = parse_tree(network.model, network.images[3], tau=sorted(lengths)[1], class_names=network.class_names)
     shortest = sorted(range(6), key=lengths.__getitem__)[:2]
     absent = " and ".join(f"name {i}" for i in shortest)
-    assert why(middling, named)["words"].endswith(f" active and {absent} are not.")
+    assert why(middling, named)["words"].endswith(f" active; the capsules for {absent} are not.")
     none = parse_tree(network.model, network.images[3], tau=0.99, class_names=network.class_names)
     assert why(none, named)["words"] == f"{verdict}, the longest class capsule, though no active capsule chose it."
+
+
+def test_the_sentence_is_short_and_tells_capsules_without_a_name_by_their_number():
+    assert because([4], []) == "because capsule 4 is active."
+    assert because(["tops", 4, "shoes", 7], ["all but Bag"]) == (
+        "mainly because the capsules for tops and shoes and capsule 4 are active; the capsule for all but Bag is not."
+    )
+    assert because(["shoes and Bag", "tops"], []) == "because the capsules for “shoes and Bag” and tops are active."
 
 
 def test_a_patch_is_the_middle_of_what_a_capsule_depends_on(networks):

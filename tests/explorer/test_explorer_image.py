@@ -60,18 +60,40 @@ def test_drawing_changes_the_answer_and_the_pad_is_what_the_network_gets(opened,
     assert watch.complaints == []
 
 
-def test_the_pad_can_be_used_by_keyboard_and_by_touch(opened, alone):
-    page, _ = opened(alone, has_touch=True)
+def test_the_keyboard_draws_lines(opened, alone):
+    page, watch = opened(alone, has_touch=True)
     page.locator("#pad").focus()
     page.keyboard.press("c")
-    for key in ("Space", "ArrowRight", "ArrowRight", "Space"):
+    page.keyboard.press("ArrowLeft")
+    assert pad_pixels(page).max() == 0  # the pen is up
+    cursor = page.locator(".cursor")
+    assert cursor.is_visible()
+    page.keyboard.press("Space")
+    assert "down" in cursor.get_attribute("class")
+    for _ in range(6):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Space")
+    line = pad_pixels(page)
+    assert (line[13, 13:19] == 255).all()  # from the middle to the right,
+    assert (line[14:18, 19] > 100).all()  # then down, without a gap
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown"):
         page.keyboard.press(key)
-    page.locator("#tau").focus()  # the pen's mark goes
-    assert (pad_pixels(page) > 100).sum() > 5
-    before = pad_pixels(page)
+    assert (pad_pixels(page) == line).all()  # lifted, it only moves
+    page.wait_for_url("**pixels=*")
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")  # whoever goes away lifts the pen
+    assert cursor.is_hidden()
+    assert (pad_pixels(page) != line).any()
+    page.locator("#pad").focus()
+    page.keyboard.press("u")
+    assert (pad_pixels(page) == line).all()
+    page.keyboard.press("u")
+    assert pad_pixels(page).max() == 0  # the whole line was one stroke
     box = page.locator("#pad").bounding_box()
     page.touchscreen.tap(box["x"] + 20, box["y"] + 20)
-    assert (pad_pixels(page) != before).any()
+    assert pad_pixels(page).max() > 0
+    assert watch.complaints == []
 
 
 def test_the_test_images_are_one_stop_of_the_tab_key_and_arrows_go_through_them(opened, alone):

@@ -9,6 +9,8 @@ import pytest
 from paging import drag, keep, pad_pixels, set_slider, settled, shown_scores, until
 from PIL import Image
 
+SHOWN = {"image": {"sample": 3}, "tau": 0.1, "off": [[1, 2]]}
+
 
 @pytest.mark.parametrize("drawn", [True, False])
 def test_an_address_gives_the_same_view_again(opened, alone, drawn):
@@ -105,7 +107,7 @@ def test_a_view_can_be_opened_by_a_link_in_another_site_s_page(browser, alone):
     context.close()
 
 
-def test_a_view_can_be_exported(opened, alone, tmp_path):
+def test_a_view_can_be_exported(opened, alone, networks, tmp_path):
     page, _ = opened(alone + "#sample=3&eps=0.1&capsule=0.1.4&off=0.1.2")
     page.wait_for_selector(".shots")
     page.wait_for_selector(".strongest img")
@@ -121,6 +123,18 @@ def test_a_view_can_be_exported(opened, alone, tmp_path):
 
     svg = ET.fromstring(exported("svg").read_text())
     assert len(list(svg.iter("{http://www.w3.org/2000/svg}svg"))) == 3  # both trees, in one
+    pictures = [each.get("href") for each in svg.iter("{http://www.w3.org/2000/svg}image")]
+    answer = page.request.post(alone + "api/attack", data={**SHOWN, "eps": 0.1, "attack": "pgd"}).text()
+    answer = json.loads(answer.splitlines()[-1])["answer"]
+    assert pictures[:2] == [answer["clean"]["png"], answer["attacked"]["png"]]
+    said = ["".join(each.itertext()) for each in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert said[:2] == ["sda", "attacked by PGD, 40 steps, eps 0.10; switched off: hidden 1, capsule 2"]
+    for k, name in enumerate(networks[0].class_names):
+        place = said.index(name)
+        figures = [f"{answer[side]['scores'][k]:.2f}" for side in ("clean", "attacked")]
+        assert said[place + 1] == " → ".join(figures)
+    assert "not active" in said
+    assert "vanished" in said
     image = Image.open(exported("png"))
     assert image.width > 1500
     assert len(image.convert("RGB").getcolors(10**6)) > 20
@@ -142,3 +156,17 @@ def test_a_view_can_be_exported(opened, alone, tmp_path):
     assert "gammacaps explorer" in page.title()
     assert page.locator("#attack").evaluate("box => getComputedStyle(box).borderTopWidth") == "0px"
     keep(page, "standalone")
+
+
+@pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
+def test_an_exported_picture_is_as_light_or_dark_as_the_page(opened, both, tmp_path, scheme, dark):
+    page, watch = opened(both + "#sample=3&turn=15", color_scheme=scheme)
+    settled(page)
+    page.locator("#export summary").click()
+    with page.expect_download() as found:
+        page.locator('[data-export="png"]').click()
+    found.value.save_as(tmp_path / "view.png")
+    image = Image.open(tmp_path / "view.png").convert("RGB")
+    assert (max(image.getpixel((3, 3))) < 80) == dark
+    assert image.height > image.width / 3  # both networks, one below the other
+    assert watch.complaints == []

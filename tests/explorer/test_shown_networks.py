@@ -184,3 +184,19 @@ def test_without_mnist_its_network_is_shown_drawn_digits_and_knows_them(tmp_path
         found = network.model(network.images[:10]).argmax(1)
     assert (found == network.labels[:10]).sum() >= 9  # as a person would
     assert answers.samples(network, None, 0, 5)["note"] == network.note
+
+
+@pytest.mark.slow
+def test_without_smallnorb_its_network_is_shown_drawn_toys(tmp_path, monkeypatch):
+    monkeypatch.setenv("GAMMACAPS_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (network,) = load_networks(["smallnorb"], ExploreConfig())
+    assert (len(network.images), network.source, network.labelled) == (15, "drawn toys", True)
+    assert network.note.startswith("Toys drawn for this page. The images of smallnorb are not on this machine: ")
+    assert network.images.min() > 0.2
+    assert (network.images[:, 0, 0, 0] > 0.85).all()  # dark toys on a light table, as in the data set
+    with torch.no_grad():
+        found = network.model(network.images).argmax(1)
+    assert (found == network.labels).float().mean() > 0.4  # twice what guessing gives
+    assert len(set(found.tolist())) >= 3

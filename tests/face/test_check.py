@@ -6,6 +6,7 @@ import time
 
 import pytest
 import torch
+from browser import browser, faults  # noqa: F401  a fixture
 from face_networks import Rounded, trained
 from torch import nn
 
@@ -51,11 +52,30 @@ def test_the_table_the_cell_and_the_page_say_the_same(tmp_path):
         assert f"{100 * found.clean:.1f}%" in words
         assert f"{100 * found.worst:.1f}%" in words
         assert "60 images, eps 8/255 (L-inf), attacks: quick" in words
-        assert "PGD-40 eps 8/255" in words
+        assert re.search("PGD-40,? eps 8/255", words)
+    assert "eps 8/255, eps" not in page
+    # The network first, then the measurement: no badge that readers could take for the network's mark.
+    said = page.index("Right on"), page.index("Can these figures be believed?")
+    assert said[0] < said[1]
+    assert '<span class="badge' not in page[: said[1]]
     assert len(repr(found).splitlines()) < 25
     assert max(len(line) for line in repr(found).splitlines()) <= 120
     assert not re.search(r"""(src|href)=["'](?!data:|#)|@import|url\((?!data:)""", page)  # needs nothing else
     assert json.loads(json.dumps(found))["verdict"] == found.verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_takes_the_whole_width_and_passes_axe(browser, tmp_path, width):  # noqa: F811  the fixture
+    images, labels = data(20)
+    path = gammacaps.check(trained(), images, labels, eps=EPS, quiet=True).write_page(tmp_path / "check.html")
+    page = browser.new_context(viewport={"width": width, "height": 800}, color_scheme="dark").new_page()
+    page.goto(path.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("main").bounding_box()["width"] > 0.85 * width
+    assert page.evaluate("document.documentElement.scrollHeight") < 6000
+    assert page.locator(".says").bounding_box()["y"] < 200
+    assert faults(page) == []
 
 
 def test_a_model_s_name_is_no_markup(tmp_path):

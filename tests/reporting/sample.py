@@ -147,7 +147,8 @@ def full() -> Page:
                     "Attacked at eps 0.1: answered Trouser.",
                 )
                 for k in range(3)
-            )
+            ),
+            tau=0.3,
         ),
         "audit": ShownAudit(
             "warn",

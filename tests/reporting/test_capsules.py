@@ -1,10 +1,12 @@
 """Cards of capsules: names, pictures, and what is to be said of them."""
 
+import re
 from dataclasses import replace
 
 import pytest
 from stored import stored
 
+from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.kinds import GAMMA
 from gammacaps.errors import InputError
 from gammacaps.explain.without_each import accuracies_without_each, sufferers
@@ -14,7 +16,7 @@ from gammacaps.reporting.content import Picture, Value
 from gammacaps.reporting.hidden_card import HiddenCard, draw_hidden
 from gammacaps.reporting.page import compose, render
 from gammacaps.reporting.sections.hidden import Gallery, classes_of, draw_gallery, gallery, rank, speaks_for, suffers
-from gammacaps.reporting.study import open_study
+from gammacaps.reporting.study import open_study, watch
 
 
 def with_pictures(study, **changes):
@@ -85,6 +87,24 @@ def test_a_capsule_is_on_as_often_as_the_audit_says(study):
     assert (tau, images) == (study.audit["tau"], study.audit["data"]["images"])
     rows = study.audit["layers"][0]["capsules"]
     assert shares.mean(1).tolist() == pytest.approx([row["active"] for row in rows], abs=0.051)  # 20 images
+
+
+def test_active_means_the_same_in_trees_and_on_cards(study, contents):
+    assert study.tau == study.audit["tau"] == contents["trees"].tau == contents["hidden"].tau
+    assert replace(study, audit=None).tau == AuditConfig().tau
+    assert replace(study, config=replace(study.config, tau=0.3)).tau == 0.3
+
+
+def test_the_time_left_is_told_while_inputs_are_generated(monkeypatch, capsys):
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    tell = watch("hidden 1")
+    for done in (1, 2, 4):
+        tell(done, 4)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert re.fullmatch(r"Inputs for hidden 1 capsules: 1/4, \d:\d\d left", lines[0])
+    assert lines[2] == "Inputs for hidden 1 capsules: 4/4"
 
 
 def test_a_picture_of_which_the_search_fell_short_is_said_to_say_nothing(study):

@@ -1,10 +1,12 @@
-"""A set of classes in words: "shoes" where the data set has a name for it, else the classes, shortened."""
+"""A set of classes in few words: "shoes" where the data set has a name for it, else "all but Bag", else the classes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 
 from gammacaps.data.named_sets import groups_of
 
-MOST = 4  # classes that are listed in full
+MOST = 3  # names in one name
+SHORT = 20  # letters: a list that is no longer is given in full, as that of six digits
 
 
 def name_of_classes(
@@ -17,26 +19,32 @@ def name_of_classes(
     'shoes'
     >>> name_of_classes((5, 7, 8, 9), fashion, "fashion-mnist")
     'shoes and Bag'
+    >>> name_of_classes((0, 2, 3, 4, 6, 8), fashion, "fashion-mnist")
+    'all but shoes and Trouser'
     >>> name_of_classes((0, 1, 2, 4, 5, 6, 7, 8, 9), fashion)
     'all but Dress'
     >>> name_of_classes((0, 2, 3, 4, 7, 8), fashion)
-    'T-shirt, Pullover, Dress and 3 more'
+    'T-shirt, Pullover and 4 more'
 
     Args:
         classes: their numbers.
         class_names: the names of all classes, by number.
         data_name: the data set, whose groups have names if it is in the table (`add_data_set`).
-        most: of more classes than this the last are only counted.
+        most: of more names than this in a list the last are only counted.
     """
-    chosen = sorted(set(classes))
+    chosen = set(classes)
     if not chosen:
         return "no class"
     if len(chosen) == 1:
-        return class_names[chosen[0]]
+        return class_names[chosen.pop()]
     if len(chosen) == len(class_names):
         return "all classes"
-    words = [*_by_groups(chosen, class_names, data_name), *_all_but(chosen, class_names)]
-    return words[0] if words else listed([class_names[k] for k in chosen], most)
+    ways = list(_ways(chosen, class_names, _groups(class_names, data_name)))
+    if ways:
+        return min(ways, key=lambda way: (way[0], len(way[1])))[1]
+    own = [class_names[k] for k in sorted(chosen)]
+    whole = listed(own, len(own))
+    return whole if len(whole) <= SHORT else listed(own, most)
 
 
 def name_with_classes(classes: Sequence[int], class_names: Sequence[str], data_name: str | None = None) -> str:
@@ -54,28 +62,36 @@ def listed(words: Sequence[str], most: int = MOST) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _by_groups(chosen: list[int], class_names: Sequence[str], data_name: str | None) -> list[str]:
-    """Names by the data set's groups, the plainest first: a group, one without or with a class, all but one."""
-    if data_name is None:
-        return []
+def _groups(class_names: Sequence[str], data_name: str | None) -> dict[str, set[int]]:
+    """The data set's groups whose classes are all among these."""
     place = {name: k for k, name in enumerate(class_names)}
-    known = groups_of(data_name).items()
-    groups = {name: {place[c] for c in members} for name, members in known if all(c in place for c in members)}
-    mine, others = set(chosen), set(range(len(class_names))) - set(chosen)
-    exact = [name for name, group in groups.items() if group == mine]
-    rest = [f"all but {name}" for name, group in groups.items() if group == others]
-    large = {name: group for name, group in groups.items() if len(group) > 2}  # of a pair the list is as short
-    less = [(name, group - mine) for name, group in large.items() if mine < group and len(mine) > MOST]
-    more = [(name, mine - group) for name, group in large.items() if group < mine]
-    return [
-        *exact,
-        *(f"{name} but {class_names[out.pop()]}" for name, out in less if len(out) == 1),
-        *(f"{name} and {class_names[one.pop()]}" for name, one in more if len(one) == 1),
-        *rest,
-    ]
+    known = groups_of(data_name).items() if data_name is not None else ()
+    return {name: {place[c] for c in members} for name, members in known if all(c in place for c in members)}
 
 
-def _all_but(chosen: list[int], class_names: Sequence[str]) -> list[str]:
-    """ "all but X" where one or two classes are left out, and at least twice as many are in."""
-    out = [name for k, name in enumerate(class_names) if k not in chosen]
-    return [f"all but {listed(out)}"] if len(out) <= 2 and len(chosen) > 2 * len(out) else []
+def _ways(chosen: set[int], class_names: Sequence[str], groups: dict[str, set[int]]) -> Iterator[tuple[int, str]]:
+    """Ways to say a set in at most MOST names, each with how hard it is to read: by its names, and what is left out."""
+    for parts in _parts(chosen, class_names, groups):
+        yield len(parts), listed(parts)
+    for name, group in groups.items():
+        out = group - chosen
+        if chosen < group and len(out) == 1 and len(chosen) > MOST:
+            yield 2, f"{name} but {class_names[out.pop()]}"
+    for parts in _parts(set(range(len(class_names))) - chosen, class_names, groups):
+        if len(chosen) > 2 * len(parts):
+            yield 1 + len(parts), f"all but {listed(parts)}"
+
+
+def _parts(chosen: set[int], class_names: Sequence[str], groups: dict[str, set[int]]) -> Iterator[list[str]]:
+    """Names that together make up a set: one group, or groups that have nothing in common and the classes left over.
+
+    Among several names a group of two is none: its classes are as short.
+    """
+    yield from ([name] for name, group in groups.items() if group == chosen)
+    large = [name for name, group in groups.items() if group < chosen and len(group) > 2]
+    for count in range(min(MOST, len(large)) + 1):
+        for some in combinations(large, count):
+            inside = set[int]().union(*(groups[name] for name in some))
+            left = sorted(chosen - inside)
+            if len(inside) == sum(len(groups[name]) for name in some) and count + len(left) <= MOST:
+                yield [*some, *(class_names[k] for k in left)]

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -92,6 +92,7 @@ def activate_all(
     noise: float = NOISE,
     seed: int = 0,
     batch: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Generated]:
     """Inputs that activate capsules of a layer, each alone: noise moved downhill on (|v| - 1)^2 + penalty * its sum.
 
@@ -114,6 +115,7 @@ def activate_all(
         noise: in the improved search, the deviation of what disturbs; two thirds of the radius that the network was
             trained at is about right (`noise_for`).
         batch: images moved together: 240 unless told, on a CPU one capsule's.
+        on_progress: told after each batch how many of how many capsules have theirs.
     """
     network, index, count = check_capsules(model, layer)
     capsules = range(count) if capsules is None else capsules
@@ -158,6 +160,8 @@ def activate_all(
                 results.append(
                     average_best(network, index, capsule, generated, penalty, best, seed, apart=SEARCHES[search].apart)
                 )
+            if on_progress is not None:
+                on_progress(len(results), len(capsules))
     return results
 
 

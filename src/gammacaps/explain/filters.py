@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gammacaps.errors import InputError
-from gammacaps.explain.pictures import Row, grid_png, plain
+from gammacaps.explain.pictures import Row, grid_png, paper_colour, plain
 from gammacaps.short_repr import short_repr
 
 NEGATIVE, POSITIVE = (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)
@@ -38,7 +38,7 @@ class Filters:
         }
 
     def png(self) -> bytes:
-        """All filters, each on its own scale: white is 0, vermillion positive, blue negative.
+        """All filters, each on its own scale: the paper's colour is 0, vermillion positive, blue negative.
 
         With three channels red, green and blue are the weights of each, and grey is 0.
         """
@@ -95,4 +95,5 @@ def _tinted(scaled: Float[Tensor, "C h w"]) -> Float[Tensor, "3 h w2"]:
     flat = torch.cat(list(scaled), dim=1)  # h C*w
     negative, positive = (torch.tensor(colour).view(3, 1, 1) / 255 for colour in (NEGATIVE, POSITIVE))
     end = torch.where(flat < 0, negative, positive)
-    return (1 - (1 - end) * flat.abs()).float()
+    zero = torch.tensor(paper_colour()).view(3, 1, 1)
+    return (zero + (end - zero) * flat.abs()).float()

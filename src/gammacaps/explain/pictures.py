@@ -37,6 +37,12 @@ def dark_paper() -> Iterator[None]:
         _DARK.reset(before)
 
 
+def paper_colour() -> tuple[float, float, float]:
+    """Red, green and blue in [0, 1] of what grids are drawn on just now."""
+    parts = (int(PAPER[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    return (next(parts), next(parts), next(parts)) if _DARK.get() else (1.0, 1.0, 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """A row of a grid: images with their captions, and the row's name at the left."""

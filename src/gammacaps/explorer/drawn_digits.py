@@ -45,7 +45,7 @@ def drawn_digits() -> DataSet:
     return DataSet(images, torch.arange(10).repeat(len(TURNS)), CLASSES, NAME, "drawn by gammacaps")
 
 
-def drawn(lines: tuple[Line, ...]) -> Float[Tensor, "H W"]:
+def drawn(lines: tuple[Line, ...], radius: float = RADIUS) -> Float[Tensor, "H W"]:
     """Lines as a pen draws them on the pad: white, soft at the border, on black."""
     middles = torch.arange(SIDE) + 0.5
     at = torch.stack(torch.meshgrid(middles, middles, indexing="xy"), dim=-1)  # H W 2, as (x, y)
@@ -56,5 +56,5 @@ def drawn(lines: tuple[Line, ...]) -> Float[Tensor, "H W"]:
             way = end - start
             along = ((at - start) @ way / way.square().sum().clamp_min(1e-9)).clamp(0, 1)  # H W
             away = (at - start - along.unsqueeze(-1) * way).norm(dim=-1)
-            image = image.maximum((RADIUS + 0.5 - away).clamp(0, 1))
+            image = image.maximum((radius + 0.5 - away).clamp(0, 1))
     return image

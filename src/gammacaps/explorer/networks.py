@@ -22,8 +22,8 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced_places
 from gammacaps.explain.batches import BATCH
 from gammacaps.explain.without_each import accuracies_without_each, can_switch_off
+from gammacaps.explorer import drawn_digits, drawn_toys
 from gammacaps.explorer.config import ExploreConfig
-from gammacaps.explorer.drawn_digits import CLASSES, SIDE, drawn_digits
 from gammacaps.models import CapsuleModel, Model, check_fit, has_capsules, shows_capsules
 from gammacaps.models.shipped import run_folder
 from gammacaps.runs.config import RunConfig
@@ -154,7 +154,9 @@ def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> 
         labelled=data is not None and tuple(data.class_names) == names,
         source=data.name if data else "",
         missing="" if data else missing,
-        note=f"Digits drawn for this page. {missing}" if data and missing else "",
+        note=f"{data.name.removeprefix('drawn ').capitalize()} drawn for this page. {missing}"
+        if data and missing
+        else "",
         audit=of.audit(),
         trees=shows_capsules(model),
         counts=model.counts() if shows_capsules(model) else (),
@@ -166,7 +168,7 @@ def images_for(run: Run, model: Model, config: ExploreConfig) -> tuple[DataSet |
     """Test images for a network, never downloaded unless named, and why there are none.
 
     Where its own data set is not on this machine, the embedded sample serves for networks of the same classes, and
-    digits drawn for the page for those of MNIST: then it is told too why these are there.
+    digits or toys drawn for the page for those of MNIST and smallNORB: then it is told too why these are there.
     """
     data_dir, size = run.data_dir(config.data_dir), run.size
     if config.data is not None:
@@ -186,9 +188,17 @@ def images_for(run: Run, model: Model, config: ExploreConfig) -> tuple[DataSet |
         sample = fitting(model, MINI)
         if run.config.data.class_names == tuple(sample.class_names):
             return sample, ""
-    if run.config.data.class_names == CLASSES and model.image_shape == (1, SIDE, SIDE):
-        return drawn_digits(), missing
+    if model.image_shape == (1, drawn_digits.SIDE, drawn_digits.SIDE):
+        if run.config.data.class_names == drawn_digits.CLASSES:
+            return drawn_digits.drawn_digits(), missing
+        if run.config.data.class_names == drawn_toys.CLASSES:
+            return drawn_toys.drawn_toys(), missing
     return None, missing
+
+
+def what_is_drawn(data: DataSet | StoredSet) -> str:
+    """Of "drawn toys" "Toys"."""
+    return data.name.removeprefix("drawn ").capitalize()
 
 
 def is_here(name: str, data_dir: str | None) -> bool:

@@ -5,15 +5,18 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from gammacaps.data.group_names import listed
 from gammacaps.evaluation.interval import radius
-from gammacaps.evaluation.table import shown, title, verdict_words
+from gammacaps.evaluation.table import attack_name, shown, title, verdict_words
 from gammacaps.names import VerdictWord
 from gammacaps.reporting.content import Fact
-from gammacaps.reporting.markup import badge, facts, paragraphs
+from gammacaps.reporting.markup import facts, paragraphs
 from gammacaps.reporting.sections import checks as checks_section
 from gammacaps.reporting.sections import scores as scores_section
+from gammacaps.reporting.shares import percent
 
 BAD = ("warn", "fail")
+STYLES = ("page.css", "first.css")  # the report's
 COLOURS: dict[VerdictWord, str] = {"pass": "#0072b2", "warn": "#a66a00", "fail": "#c43c00", "skip": "#666"}
 ASKED = (
     "A network can look robust because the attacks on it were weak. Here it was attacked in several ways, an image "
@@ -47,10 +50,10 @@ def page(figures: dict[str, Any], heading: str) -> str:
     rows = [score("Clean", 0.0, figures["clean"])]
     for row in shown(figures["attacks"]):
         if row["accuracy"] is not None:
-            rows.append(score(title(row), row["eps"], row))
+            rows.append(score(attack_name(row), row["eps"], row))
     for row in figures["worst"]:
         if row["accuracy"] is not None:
-            rows.append(score(f"Worst case of these, eps {radius(row['eps'])}", row["eps"], row, worst=True))
+            rows.append(score("Worst case of these", row["eps"], row, worst=True))
     told, asked = (*figures["skipped"], *figures["notes"]), ", ".join(figures["settings"]["attacks"])
     drawn = scores_section.draw_table(scores_section.Scores(tuple(rows), figures["clean"]["images"], told, asked))
     checked = checks_section.checks(figures)
@@ -61,14 +64,22 @@ def page(figures: dict[str, Any], heading: str) -> str:
     made = tuple(Fact(name, str(machine[name])) for name in ("gammacaps", "torch", "python", "device_name"))
     made += (Fact("seconds", f"{figures['seconds']:g}"), Fact("seed", str(figures["settings"]["seed"])))
     sections.append(f"<section><h2>How it was made</h2>{facts(made)}</section>")
-    verdict: VerdictWord = figures.get("verdict", "skip")
-    intro = f"{paragraphs(heading, ASKED)}<p>{badge(verdict)} {escape(verdict_words(figures))}</p>"
+    intro = f'<div class="says"><p class="lead">{escape(_found(figures))}</p>{paragraphs(heading, ASKED)}'
+    intro += f"<p>{escape(verdict_words(figures))}</p></div>"
     return Template((files("gammacaps.face") / "check.html").read_text(encoding="utf-8")).substitute(
         title=escape(f"How robust is {figures['model']}?"),
-        style=(files("gammacaps.reporting") / "page.css").read_text(encoding="utf-8"),
+        style="".join((files("gammacaps.reporting") / name).read_text(encoding="utf-8") for name in STYLES),
         intro=intro,
         sections="\n".join(sections),
     )
+
+
+def _found(figures: dict[str, Any]) -> str:
+    """The network first: how often it is right, and what of that is left under the strongest attack of each radius."""
+    clean = f"Right on {percent(figures['clean']['accuracy'])} of {figures['clean']['images']:,} images as they are"
+    worst = [row for row in figures["worst"] if row["accuracy"] is not None]
+    left = [f"on {percent(row['accuracy'])} when each pixel may change by {radius(row['eps'])}" for row in worst]
+    return f"{clean}{'; under attack ' if left else ''}{listed(left, len(left)) if left else ''}."
 
 
 def _rows(figures: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -29,14 +29,14 @@ class ClassCard:
 def fell_short(study: Study, shown: Shown) -> bool:
     """Whether test images make the capsule so much longer that its generated input says nothing of it."""
     reached = shown.generated.activations.max().item()
-    return shown.reached > study.config.tau and reached < FELL_SHORT * shown.reached
+    return shown.reached > study.tau and reached < FELL_SHORT * shown.reached
 
 
 def caveat(study: Study, shown: Shown) -> str:
     """What is to be said of a capsule whose picture failed, or that does not stand for one thing."""
     if fell_short(study, shown):
         return f"the search fell short: a test image makes it {shown.reached:.2f} long"
-    if shown.generated.activations.max().item() <= study.config.tau:
+    if shown.generated.activations.max().item() <= study.tau:
         return "nothing was found that activates it"
     groups = len(shown.features.groups)
     if groups == 1:

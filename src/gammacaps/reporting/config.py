@@ -37,8 +37,8 @@ class ReportConfig:
     """Test images, each of another class, to show the parse trees of."""
     eps: float | None = None
     """Radius of the attack on them, L-inf; without it the training's."""
-    tau: float = 0.1
-    """A capsule counts as active when it is longer than this."""
+    tau: float | None = None
+    """A capsule counts as active when it is longer than this; without it what the audit takes, or would take."""
     images: int = 1000
     """Test images, balanced over the classes, that the maps are made of."""
     seed: int = 0
@@ -55,5 +55,5 @@ class ReportConfig:
         for name in ("class_penalty", "hidden_penalty"):
             check_amount(name, getattr(self, name))
         check_eps(*(() if self.eps is None else (self.eps,)))
-        check_tau(self.tau)
+        check_tau(*(() if self.tau is None else (self.tau,)))
         check_seed(self.seed)

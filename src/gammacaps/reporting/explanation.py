@@ -108,7 +108,7 @@ def _trees(study: Study) -> dict[str, Any]:
         }
     if pairs:
         image = study.test.images[pairs[0].place].to(study.device)
-        routing = routing_trees(study.model, image, tau=study.config.tau, class_names=study.test.class_names)
+        routing = routing_trees(study.model, image, tau=study.tau, class_names=study.test.class_names)
         pictures = tree_pictures(study, routing[-1])
         files["routing.svg"] = draw_routing(routing, pictures=pictures, names=study.names).encode(
             errors="backslashreplace"

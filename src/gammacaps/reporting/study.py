@@ -1,7 +1,8 @@
 """A run that is looked into: opened and checked before any work, and what several sections show worked out once."""
 
 import functools
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +22,7 @@ from gammacaps.explain.examples import Features, features
 from gammacaps.explain.looks import looks_at, tinted
 from gammacaps.explain.steady import noise_for
 from gammacaps.models import CapsuleModel, Model, check_fit, load, shows_capsules
-from gammacaps.progress import say
+from gammacaps.progress import Progress, say, time_left
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.pictured import SHOWN, Pictured, choose, picture
 from gammacaps.runs.config import RunConfig
@@ -79,6 +80,12 @@ class Study:
         return train.eps if train and train.robust and train.norm == "linf" else None
 
     @property
+    def tau(self) -> float:
+        """A capsule is active when it is longer, everywhere on the page: the audit's, unless told."""
+        audited = AuditConfig().tau if self.audit is None else float(self.audit["tau"])
+        return audited if self.config.tau is None else self.config.tau
+
+    @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
 
@@ -106,10 +113,10 @@ class Study:
     def active_by_class(self, layer: str) -> tuple[Tensor, float, int]:
         """In what share of each class's images capsules of a layer are active (n N), tau, and the number of images.
 
-        By the audit's tau and images where there is an audit, so that both tell the same; else by its usual tau.
+        By the audit's tau and images where there is an audit, so that both tell the same.
         """
         assert shows_capsules(self.model)
-        tau, (images, labels) = AuditConfig().tau, self.chosen
+        tau, (images, labels) = self.tau, self.chosen
         if self.audit is not None:
             tau = self.audit["tau"]
             images, labels = balanced(self.test, min(self.audit["data"]["images"], self.config.images))
@@ -200,11 +207,22 @@ def generate(study: Study, model: CapsuleModel, layer: str) -> tuple[list[Shown]
     penalty = config.class_penalty if layer == "class" else config.hidden_penalty
     options: dict[str, Any] = {"starts": starts, "steps": steps, "penalty": penalty, "search": config.search}
     options["noise"] = noise_for(study.trained_at)
-    generated = activate_all(model, layer, chosen, seed=config.seed, **options)
+    generated = activate_all(model, layer, chosen, seed=config.seed, on_progress=watch(layer), **options)
     real = real_images(model, layer, images, activations[:, chosen], chosen)
     return [
         Shown(j, one, features(one), most[j], tints) for j, one, tints in zip(chosen, generated, real, strict=True)
     ], total
+
+
+def watch(layer: str) -> Callable[[int, int], None]:
+    """Tells how many of a layer's inputs are generated, and how long the rest will take."""
+    progress, started = Progress(every=5.0), time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        left = (time.monotonic() - started) / done * (total - done)
+        progress.show(f"Inputs for {layer} capsules: {done}/{total}{time_left(left) if done < total else ''}")
+
+    return tell
 
 
 def real_images(

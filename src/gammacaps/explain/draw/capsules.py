@@ -15,7 +15,7 @@ from gammacaps.explain.draw.svg import NEUTRAL, ON_STRONG, Point, name_of, pictu
 from gammacaps.explain.tree import Node, Tree
 
 Pictures = Mapping[tuple[int, int], Tensor]  # of a capsule by its layer and its index: C H W in [0, 1]
-LETTERS = 19  # of a name beside a capsule, in a line
+LETTERS = 18  # of a name beside a capsule, in a line
 Marks = Mapping[tuple[int, int], str]  # "changed parent", "appeared" or "vanished"
 
 
@@ -67,10 +67,10 @@ def draw_capsules(
 def beside(spot: Point, r: float, name: str, known: bool) -> Iterator[str]:
     """A capsule's name on its right, in two lines where capsules stand far enough apart; faint where it is a number."""
     lines = textwrap.wrap(name, LETTERS, max_lines=2 if r > 8 else 1, placeholder=" …")
-    x, top = spot[0] + r + 6, spot[1] + 3.5 - 5.5 * (len(lines) - 1)
+    x, top = spot[0] + r + 6, spot[1] + 4 - 5.75 * (len(lines) - 1)
     faint = {} if known else {"fill_opacity": 0.6}
     for n, line in enumerate(lines):
-        yield words(line, x, top + 11 * n, size=10, pointer_events="none", **faint)
+        yield words(line, x, top + 11.5 * n, size=11.5, pointer_events="none", **faint)
 
 
 @functools.lru_cache(64)

@@ -159,7 +159,7 @@ def draw_classes(tree: Tree, layout: Layout, colours: Colours) -> Iterator[str]:
 def draw_class(said: str, score: float, x: float, y: float, colour: str, predicted: bool) -> str:
     bar: dict[str, Any] = {"x": x, "y": y + 5, "height": 4, "rx": 2}
     return (
-        words(said, x, y, size=12, **({"font_weight": "bold"} if predicted else {}))
+        words(said, x, y, size=13, **({"font_weight": "bold"} if predicted else {}))
         + tag("rect", **bar, width=100.0, fill=NEUTRAL, fill_opacity=0.12)
         + tag("rect", **bar, width=100 * score, fill=colour)
     )

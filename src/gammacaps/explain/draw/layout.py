@@ -12,7 +12,7 @@ from gammacaps.explain.tree import Tree, TreeLayer
 TOP = 56.0  # for the words above the layers
 INPUT = 104.0  # the side of the input image
 GAP = 124.0  # between layers
-SPACING = 30.0  # of the capsules in a column
+SPACING = 24.0  # of the capsules in a column
 PICTURE = 48.0  # the same where they show pictures
 TALL = 960.0  # above this a column of many capsules gets denser
 LONGEST = 24  # letters of a class's name

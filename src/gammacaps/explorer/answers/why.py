@@ -1,14 +1,17 @@
 """Why the network says what it says, in a sentence: the hidden capsules that lead to the answer, by their names."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from gammacaps.auditing.capsule_names import rows_of
 from gammacaps.auditing.kinds import GAMMA
+from gammacaps.data.group_names import listed
 from gammacaps.explain.tree import Tree
 from gammacaps.explorer.networks import Network
 
 MOST = 3  # capsules that a sentence names, of those that lead to the answer
 ABSENT = 2  # and of those that are not active
+
+Called: TypeAlias = str | int  # a capsule's name, or its number
 
 
 def why(tree: Tree, network: Network) -> dict[str, Any] | None:
@@ -28,23 +31,35 @@ def why(tree: Tree, network: Network) -> dict[str, Any] | None:
     others.sort(key=lambda i: lengths[i])
     # Those that stand for the class say more than those that happen to lead to it.
     said = sorted(led, key=lambda i: tree.predicted not in sets.get(i, ()))
-    there = distinct([called(network, below, i) for i in said])
-    absent = [name for name in distinct([called(network, below, i) for i in others]) if name not in there]
-    words = f"{tree.class_names[tree.predicted]}, {because(there, absent[:ABSENT])}"
+    there, absent = (distinct([called(network, below, i) for i in some]) for some in (said, others))
+    missing = [name for name in absent if name not in there][:ABSENT]
+    words = f"{tree.class_names[tree.predicted]}, {because(there, missing)}"
     return {"words": words, "capsules": [[below, i] for i in led]}
 
 
-def because(there: list[str], absent: list[str]) -> str:
+def because(there: list[Called], absent: list[Called]) -> str:
     if not there:
         return "the longest class capsule, though no active capsule chose it."
-    more = len(there) - MOST
-    told = there[:MOST] + ([f"{more} more"] if more > 0 else [])
-    missing = f" and {joined(absent)} {verb(absent)} not" if absent else ""
-    return f"because {joined(told)} {verb(told)} active{missing}."
+    mostly = "mainly " if len(there) > MOST else ""
+    missing = f"; {told(absent)} {verb(absent)} not" if absent else ""
+    return f"{mostly}because {told(there[:MOST])} {verb(there[:MOST])} active{missing}."
 
 
-def verb(names: list[str]) -> str:
+def verb(names: list[Called]) -> str:
     return "is" if len(names) == 1 else "are"
+
+
+def told(some: list[Called]) -> str:
+    """ "the capsules for shoes and tops and capsule 4": by name where there is one, else by number."""
+    named = [one for one in some if isinstance(one, str)]
+    numbered = [str(one) for one in some if isinstance(one, int)]
+    parts = [f"the {plural(named)} for {joined(named)}"] if named else []
+    parts += [f"{plural(numbered)} {joined(numbered)}"] if numbered else []
+    return " and ".join(parts)
+
+
+def plural(names: list[str]) -> str:
+    return "capsule" if len(names) == 1 else "capsules"
 
 
 def class_sets(network: Network, layer: int) -> dict[int, list[int]]:
@@ -55,15 +70,15 @@ def class_sets(network: Network, layer: int) -> dict[int, list[int]]:
     return {i: own for i, own in sets.items() if (layer, i) in network.names}
 
 
-def called(network: Network, layer: int, capsule: int) -> str:
-    return network.names.get((layer, capsule), f"capsule {capsule}")
+def called(network: Network, layer: int, capsule: int) -> Called:
+    return network.names.get((layer, capsule), capsule)
 
 
-def distinct(names: list[str]) -> list[str]:
+def distinct(names: list[Called]) -> list[Called]:
     return list(dict.fromkeys(names))
 
 
 def joined(names: list[str]) -> str:
     """Names that hold commas or an "and" themselves are kept apart by quotes."""
     shown = [f"“{name}”" if len(names) > 1 and ("," in name or " and " in name) else name for name in names]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return listed(shown)

@@ -1,5 +1,7 @@
 // The pad: a canvas of the network's own pixels. What it shows is exactly what the network gets.
 
+import { Pen } from "./pen.js";
+
 const RADIUS = 1.35; // of the brush, for an image of 28 pixels
 const HISTORY = 50;
 
@@ -12,10 +14,10 @@ export class Pad {
     this.history = [];
     this.erasing = false;
     this.radius = (RADIUS * Math.min(this.height, this.width)) / 28;
-    this.cursor = null; // of the keyboard
     canvas.width = this.width;
     canvas.height = this.height;
     this.listen();
+    this.pen = new Pen(this);
     this.paint();
   }
 
@@ -51,10 +53,6 @@ export class Pad {
       image.data[4 * k + 3] = 255;
     }
     context.putImageData(image, 0, 0);
-    if (this.cursor) {
-      context.fillStyle = this.erasing ? "#56b4e9" : "#e69f00";
-      context.fillRect(Math.floor(this.cursor.x), Math.floor(this.cursor.y), 1, 1);
-    }
   }
 
   // Three channels are red, green and blue; of any other number the mean in grey.
@@ -100,7 +98,6 @@ export class Pad {
     this.canvas.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       this.canvas.setPointerCapture(event.pointerId);
-      this.cursor = null;
       this.keep();
       last = this.point(event);
       this.stroke(last, last);
@@ -119,36 +116,6 @@ export class Pad {
     });
     this.canvas.addEventListener("pointerup", end);
     this.canvas.addEventListener("pointercancel", end);
-    this.canvas.addEventListener("keydown", (event) => this.key(event));
-    this.canvas.addEventListener("blur", () => {
-      this.cursor = null;
-      this.paint();
-    });
-  }
-
-  key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) {
-      if (event.key === "z") this.undo();
-      return;
-    }
-    const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-    if (move) {
-      const at = this.cursor ?? { x: this.width / 2, y: this.height / 2 };
-      this.cursor = {
-        x: Math.min(this.width - 0.5, Math.max(0.5, at.x + move[0])),
-        y: Math.min(this.height - 0.5, Math.max(0.5, at.y + move[1])),
-      };
-      this.paint();
-    } else if (event.key === " ") {
-      this.cursor ??= { x: this.width / 2, y: this.height / 2 };
-      this.keep();
-      this.stroke(this.cursor, this.cursor);
-      this.paint();
-      this.changed(true);
-    } else if (event.key.toLowerCase() === "u") this.undo();
-    else if (event.key.toLowerCase() === "c") this.clear();
-    else return;
-    event.preventDefault();
   }
 }
 

@@ -1,9 +1,8 @@
-// The view as a file: trees as SVG or PNG, all figures as JSON, everything as one HTML page that needs nothing else.
+// The view as a file: a picture as SVG or PNG, all figures as JSON, everything as one HTML page that needs nothing else.
 
 import { text } from "./ask.js";
+import { wholeDrawing } from "./picture.js";
 import { address, state, toBase64 } from "./state.js";
-
-const GAP = 24, HEAD = 30;
 
 function save(name, content, kind) {
   const link = document.createElement("a");
@@ -14,49 +13,6 @@ function save(name, content, kind) {
 }
 
 const here = () => location.href.split("#")[0]; // without the view
-const ink = () => getComputedStyle(document.body).color;
-const paper = () => getComputedStyle(document.body).backgroundColor;
-const escaped = (words) => words.replace(/[&<>"]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[letter]);
-
-// All trees on show as one drawing: a row a network, each under its name.
-export function wholeDrawing(networks) {
-  const rows = networks.filter((each) => each.answer?.drawings).map((network) => ({
-    network, trees: [...network.pair.querySelectorAll("svg")].map((svg) => clean(svg)),
-  }));
-  let y = 0, width = 0;
-  const inside = [];
-  for (const { network, trees } of rows) {
-    let x = 0, tallest = 0;
-    for (const [place, tree] of trees.entries()) {
-      const { width: wide, height: high } = tree.viewBox.baseVal;
-      const side = trees.length > 1 ? [", clean", `, attacked, eps ${network.answer.eps}`][place] : "";
-      const { predicted } = network.answer.sides[place];
-      const title = `${network.facts.name}${side}: taken for ${network.facts.class_names[predicted]}`;
-      inside.push(`<text x="${x}" y="${y + 18}" font-size="16" font-weight="bold" fill="currentColor">${escaped(title)}</text>`);
-      for (const [name, value] of Object.entries({ x, y: y + HEAD, width: wide, height: high })) tree.setAttribute(name, value);
-      inside.push(new XMLSerializer().serializeToString(tree));
-      x += wide + GAP;
-      tallest = Math.max(tallest, high);
-    }
-    width = Math.max(width, x - GAP);
-    y += HEAD + tallest + GAP;
-  }
-  const [w, h] = [width + 2 * GAP, y + GAP];
-  return {
-    width: w, height: h, some: rows.length > 0,
-    svg: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${-GAP} ${-GAP} ${w} ${h}" width="${w}" height="${h}" font-family="system-ui, sans-serif" style="color:${ink()}">`
-      + `<rect x="${-GAP}" y="${-GAP}" width="${w}" height="${h}" fill="${paper()}"/>${inside.join("")}</svg>`,
-  };
-}
-
-// Without what only the page needs.
-function clean(svg) {
-  const copy = svg.cloneNode(true);
-  copy.querySelectorAll(".ring").forEach((each) => each.remove());
-  for (const each of copy.querySelectorAll("[data-capsule]")) for (const name of ["role", "tabindex", "aria-pressed", "aria-label"]) each.removeAttribute(name);
-  copy.removeAttribute("style");
-  return copy;
-}
 
 async function png(networks) {
   const { svg, width, height } = wholeDrawing(networks);
@@ -102,7 +58,7 @@ async function standalone() {
     words.append(...button.childNodes);
     button.replaceWith(words);
   }
-  copy.querySelectorAll("script, link, noscript, button, select, input, .menu, .hint, .progress, #pick, .skip, .tau, .check, .alert, .notice, #steps, #sides, #change, .waiting, .patch, .readout").forEach((each) => each.remove());
+  copy.querySelectorAll("script, link, noscript, button, select, input, .menu, .hint, .keys, .cursor, .pad > .unseen, .progress, #pick, .skip, .tau, .check, .alert, .notice, #steps, #sides, #change, #story, .waiting, .patch, .readout").forEach((each) => each.remove());
   copy.querySelectorAll(".pad + .tools").forEach((each) => each.remove());
   if (state.eps > 0) copy.querySelector("#attack").replaceChildren(...attackInWords());
   else copy.querySelector(".controls").remove();
@@ -122,9 +78,9 @@ async function standalone() {
 
 // kind: svg, png, json, html or link. Gives words to say: of what was done where that can't be seen, or failed.
 export async function exportView(kind, networks, panel) {
-  if ((kind === "svg" || kind === "png") && !wholeDrawing(networks).some) return { failed: "There is no tree to export yet: draw something first." };
-  if (kind === "svg") save("gammacaps-trees.svg", wholeDrawing(networks).svg, "image/svg+xml");
-  if (kind === "png") save("gammacaps-trees.png", await png(networks));
+  if ((kind === "svg" || kind === "png") && !wholeDrawing(networks).some) return { failed: "There is nothing to export yet: draw something first." };
+  if (kind === "svg") save("gammacaps-view.svg", wholeDrawing(networks).svg, "image/svg+xml");
+  if (kind === "png") save("gammacaps-view.png", await png(networks));
   if (kind === "json") save("gammacaps-view.json", await figures(networks, panel), "application/json");
   if (kind === "html") save("gammacaps-view.html", await standalone(), "text/html");
   if (kind === "link") {

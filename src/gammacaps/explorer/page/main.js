@@ -9,13 +9,14 @@ import { exportView } from "./export.js";
 import { byId, make, radius } from "./make.js";
 import { Network } from "./network.js";
 import { CHANGES, fromBase64, isBlank, isChanged, recall, remember as write, sameCapsule, startAt, state } from "./state.js";
+import { Story } from "./story.js";
 import { theme } from "./theme.js";
 
 const ROUTING = { sda: "scaled-distance-agreement routing", rba: "routing by agreement", em: "EM routing" };
 const DIGITS = /^[1-9]$/;
 
 theme(byId("theme"));
-let networks = [], panel, pad, showAttack, showChange, samples = [];
+let networks = [], panel, pad, story, showAttack, showChange, samples = [];
 
 function complain(words, again = null) {
   const box = byId("alert");
@@ -42,12 +43,12 @@ function remember(step) {
 
 const failed = (error) => complain(error.message, () => refresh());
 
-// Asks every network anew.
+// Asks every network anew; the promise is kept when all have answered.
 function refresh() {
-  stale = false;
+  stale = resting = false;
   showControls();
-  for (const network of networks) network.update();
   panel.update();
+  return Promise.all(networks.map((network) => network.update()));
 }
 
 function redraw() {
@@ -147,17 +148,25 @@ async function open(file) {
   }
 }
 
-let asking = false, stale = false;
+let asking = false, stale = false, resting = false;
 
 // While a stroke is being drawn or a slider dragged: the next question follows the last answer.
 async function follow(what) {
   stale = asking;
+  resting = false;
   if (asking) return;
   asking = true;
   showControls();
   await Promise.all(networks.map((network) => network.update(what)));
   asking = false;
   if (stale) follow(what);
+  else if (resting) refresh();
+}
+
+// A slider that is held still is asked about exactly, but not before its coarse answer is there to look at.
+function rest() {
+  if (asking) resting = true;
+  else refresh();
 }
 
 // The pad shows the image as it was changed: who draws on that has a new one.
@@ -304,7 +313,17 @@ function connect() {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") byId("export").open = false;
   });
-  window.addEventListener("popstate", load);
+  window.addEventListener("popstate", () => {
+    story.leave({ restore: false });
+    load();
+  });
+}
+
+// The page for a step of the story, or as it was before it: no step for the back button.
+function shown() {
+  write(false);
+  if (state.image?.pixels) pad.show(state.image.pixels);
+  return refresh();
 }
 
 // Everything from the address.
@@ -349,7 +368,7 @@ async function start() {
     },
   });
   pad = new Pad(byId("pad"), first.image_shape, drawn);
-  const dragged = { moving: () => follow("dragging"), rested: refresh };
+  const dragged = { moving: () => follow("dragging"), rested: rest };
   showAttack = attackControls(first, {
     ...dragged,
     changed: (idle) => {
@@ -366,6 +385,15 @@ async function start() {
       if (!isChanged() && state.image?.pixels) pad.show(state.image.pixels);
       remember();
       refresh();
+    },
+  });
+  story = new Story(networks, {
+    failed, redraw,
+    samples: () => samples,
+    show: shown,
+    restore: (before) => {
+      Object.assign(state, before);
+      shown();
     },
   });
   byId("answers").replaceChildren(...networks.map((network) => network.scores));

@@ -13,6 +13,7 @@ export class Network {
     [this.place, this.facts, this.hooks] = [place, facts, hooks];
     this.latest = new Latest();
     this.answer = null; // of the parse or of the attack, the same shape for both
+    this.spot = null; // a capsule that the story points at, "0.17" say
     this.line = make("p", { class: "answer", role: "status", style: `--place: ${place}` });
     this.table = make("div");
     this.scores = make("div", {}, this.line, this.table);
@@ -217,15 +218,15 @@ export class Network {
     const inside = boxes.findIndex((box) => box.contains(document.activeElement));
     this.pair.replaceChildren(...sides.map(([, , side]) => side));
     sides.forEach(([box, drawing], side) => {
-      const marks = { chosen, leads: state.why ? tops[side] : null, moved: side === answer.drawings.length - 1 ? movedOf(answer.changed) : [] };
+      const marks = { chosen, leads: this.spot ?? (state.why ? tops[side] : null), moved: side === answer.drawings.length - 1 ? movedOf(answer.changed) : [] };
       plant(box, drawing, this.readout, marks, {
         choose: (layer, capsule) => this.hooks.choose([this.place, layer, capsule]),
-        hover: (name) => this.patches.mark(answer.sides[side].tree, name ?? chosen),
+        hover: (name) => this.patches.mark(answer.sides[side].tree, name ?? chosen ?? this.spot),
       });
       box.scrollLeft = scrolled[side] ?? box.scrollWidth; // at first the classes, where a screen is too narrow for all
       if (side === inside) box.querySelector(`[data-capsule="${focused}"]`)?.focus({ preventScroll: true });
     });
-    if (chosen || !state.capsule) this.patches.mark(answer.sides[over].tree, chosen);
+    if (chosen || !state.capsule) this.patches.mark(answer.sides[over].tree, chosen ?? this.spot);
   }
 
   // A capsule in words.

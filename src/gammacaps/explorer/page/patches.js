@@ -47,7 +47,7 @@ function children(tree, layer, capsule) {
 }
 
 // The primary capsule at the end of the strongest path down; null where nothing chose it.
-function strongest(tree, layer, capsule) {
+export function strongest(tree, layer, capsule) {
   for (; layer > 0; layer--) {
     capsule = children(tree, layer, capsule)[0] ?? null;
     if (capsule === null) return null;

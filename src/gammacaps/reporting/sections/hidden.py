@@ -178,7 +178,8 @@ def draw_gallery(shown: Gallery) -> str:
     count = max(FEWEST, min(MOST, gamma)) if any(card.kind for card in shown.cards) else 2 * FEWEST
     count = len(shown.cards) if len(shown.cards) - count == 1 else count
     first, rest = shown.cards[:count], shown.cards[count:]
-    title = f"<h3>{escape(f'Layer {shown.layer}: {shown.note}')}</h3>" if shown.note else ""
+    seen, words = ("", f": {shown.note}") if shown.note else (' class="unseen"', "")  # of one layer there is no need
+    title = f"<h3{seen}>{escape(f'Layer {shown.layer}{words}')}</h3>"
     folded = (
         f'<details class="rest"><summary>{escape(others(rest))}</summary>{card_list(rest)}</details>' if rest else ""
     )

@@ -112,7 +112,7 @@ def show_means(shown: ClassMap) -> Figure:
 
 def make_served(study: Study) -> Served | None:
     model = with_hidden(study)
-    return None if model is None else classes_served(model, *study.chosen, tau=study.config.tau, **common(study))
+    return None if model is None else classes_served(model, *study.chosen, tau=study.tau, **common(study))
 
 
 def make_couplings(study: Study) -> CouplingMap | None:

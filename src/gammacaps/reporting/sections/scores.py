@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from gammacaps.evaluation.interval import radius
 from gammacaps.reporting.accuracies import attack_name, attacks_asked, earlier, under_attack, worst_name
 from gammacaps.reporting.markup import notes, paragraphs, scrolling, words
 from gammacaps.reporting.section import Section
@@ -24,7 +25,7 @@ class Score:
 
     @property
     def name(self) -> str:
-        return f"{self.attack}, eps {self.eps:g}" if self.eps else self.attack
+        return f"{self.attack}, eps {radius(self.eps)}" if self.eps else self.attack
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,12 @@ class ShownTree:
 @dataclass(frozen=True)
 class ShownTrees:
     trees: tuple[ShownTree, ...]
-    tau: float = 0.1  # a capsule of a tree is active when it is longer
+    tau: float  # a capsule of a tree is active when it is longer
 
 
 def collect(study: Study) -> ShownTrees | None:
     trees = trees_of(study, attacked_pairs(study))
-    return ShownTrees(trees, study.config.tau) if trees else None
+    return ShownTrees(trees, study.tau) if trees else None
 
 
 def attacked_pairs(study: Study) -> list[AttackedPair]:
@@ -65,7 +65,7 @@ def attacked_pairs(study: Study) -> list[AttackedPair]:
     chosen = [firsts[place * len(firsts) // count] for place in range(count)]
     names = study.test.class_names
     clean, attacked = (
-        parse_trees(model, images[chosen], tau=config.tau, class_names=names) if chosen else []
+        parse_trees(model, images[chosen], tau=study.tau, class_names=names) if chosen else []
         for images in (pictured.clean, pictured.attacked)
     )
     return [
