@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from gammacaps.models import Model
 from gammacaps.models.gamma_capsules import GammaCapsNet
+from gammacaps.nn import RoutedCapsules, layers_of
 from gammacaps.ops.routing.rules import OURS
 
 MOST_WEIGHTS = 12_000_000  # that a page can load and run; the paper's network has 7.8 million without its decoder
@@ -47,7 +48,7 @@ def shape_of(model: GammaCapsNet) -> dict[str, Any]:
         "iterations": model.iterations,
         "encoder": encoder,
         "primary": {**_convolution(model.primary.convolution), "size": model.primary.size},
-        "routed": [_routed(layer) for layer in model.routed],
+        "routed": [_routed(layer) for layer in layers_of(model.routed, RoutedCapsules)],
     }
 
 
@@ -57,7 +58,7 @@ def weights_of(model: GammaCapsNet) -> Iterator[Tensor]:
     for part in (*convolutions, model.primary.convolution):
         assert part.bias is not None
         yield from (part.weight.detach(), part.bias.detach())
-    for layer in model.routed:
+    for layer in layers_of(model.routed, RoutedCapsules):
         yield layer.weight.detach().transpose(1, 2)
         if layer.bias is not None:
             yield layer.bias.detach()
@@ -84,7 +85,7 @@ def _convolution(part: nn.Conv2d) -> dict[str, Any]:
     }
 
 
-def _routed(layer: Any) -> dict[str, Any]:
+def _routed(layer: RoutedCapsules) -> dict[str, Any]:
     I, J, d, D = layer.weight.shape
     return {
         "lower": I,
