@@ -20,7 +20,7 @@ SEEN = "[...document.querySelectorAll('.told')].filter(each => each.getBoundingC
 def told(page):
     """The words of the step on show, once it is worked out."""
     page.wait_for_selector("#story:not([aria-busy])")
-    until(page, lambda: page.locator("#story-text").inner_text() not in ("", "…"))
+    page.wait_for_function("!['', '…'].includes(document.getElementById('story-text').textContent)")
     settled(page)
     return page.locator("#story-text").inner_text()
 
