@@ -169,7 +169,7 @@ SMALLNORB = NamedSet(
         "road vehicles": ("truck", "car"),
     },
 )
-# The same images in the scale that the paper's radii on smallNORB fit: see docs/decisions.md.
+# The same images in the scale that the paper's radii on smallNORB may be told in: see docs/decisions.md.
 SMALLNORB_SCALED = replace(SMALLNORB, name="smallnorb-scaled", scaled=True, files_of="smallnorb")
 NAMED_SETS = {data.name: data for data in (MNIST, FASHION, SMALLNORB, SMALLNORB_SCALED)}
 OURS = (*NAMED_SETS, MINI)

@@ -57,7 +57,7 @@ def page(measured: Records, folder: Path, judged: dict[Claim, Verdict], plots: P
     told, name = answer(measured), folder.name
     parts = ["# The paper, reproduced"]
     parts += [f"> **{QUICK}**"] if quick else []
-    parts += [f"**{QUESTION}** {told.short} {COMPARED}:"]
+    parts += [f"**{QUESTION}** {told.short}{f' {COMPARED}:' if told.rows else ''}"]
     parts += ["\n".join(f"- {line}" for line in told.lines())] if told.rows else []
     parts += [told.caveat, f"**What the paper says.** {PAPER_SAYS}", f"**What holds.** {counted(judged)}"]
     parts += [_images(name, plots, "pgd"), _one(name, plots, "structure"), _picture(folder, "features")]

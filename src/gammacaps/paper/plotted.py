@@ -41,7 +41,7 @@ def all_plots(records: Records) -> Plots:
 def under_attack(records: Records, attack: str, data: str) -> Curve | None:
     """Accuracy over eps: the paper's SDA and RBA dashed, ours of the same colour, and RBA trained under attack too.
 
-    On smallNORB ours are those in the scale that the paper's radii fit, as soon as there are such.
+    On smallNORB ours are those in the scale that the paper's radii may be told in, as soon as there are such.
     """
     scaled = data == PALE and name_of(SCALED, "sda", "robust") in records
     attacked = "long" if data == SHOWN and LONG in records else "robust"

@@ -9,10 +9,10 @@ from gammacaps.paper.record import Record
 from gammacaps.paper.sections.cells import heading, missing, percent, table
 
 WORDS = (
-    "The paper's radii on smallNORB fit images that are scaled one by one to mean 0 and deviation 1. Here networks are "
-    "trained, attacked and measured in that scale: eps is then in deviations, so that in pixels each image has "
-    "a ball of its own. PGD-40 with steps of 0.01 deviations. Which scale fits is judged by the mean distance of our "
-    "figures from the paper's, rule by rule."
+    "The paper's figures on smallNORB do not fit its radii in pixels (see above). They may fit images that are scaled "
+    "one by one to mean 0 and deviation 1. Here networks are trained, attacked and measured in that scale: "
+    "eps is then in deviations, so that in pixels each image has a ball of its own. PGD-40 takes steps of "
+    "0.01 deviations. Which scale fits is judged by the mean distance of our figures from the paper's, rule by rule."
 )
 HEADER = [
     "data",
