@@ -2,16 +2,20 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from gammacaps.data import load_set
+from gammacaps.distributed.processes import ALONE
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.runs.warnings import TrainingWarning, add_warning, forget_warnings_after, read_warnings
 from gammacaps.training import warn
+from gammacaps.training.held_folder import HeldFolder
+from gammacaps.training.schedule import Length
 from gammacaps.training.train import resume, train
 
 STORED = Path(__file__).parents[2] / "docs" / "training"
@@ -49,7 +53,7 @@ def test_shuffled_labels_are_noticed_early_and_once(tmp_path, capsys):
     assert f"Warning: {kept.words}" in err
     assert "stuck at chance after" in kept.words
     assert "--lr" in kept.words
-    assert kept.step == 25  # five logged batches, and a fifth of training
+    assert kept.step == 40  # five logged batches after a fifth of training
 
 
 @pytest.mark.slow
@@ -84,6 +88,31 @@ def test_the_warning_changes_no_weights_and_comes_once_for_a_resumed_run(tmp_pat
     resume(tmp_path / "loud", steps=80)
     assert "stuck" not in capsys.readouterr().err
     assert [each.kind for each in Run(tmp_path / "loud").warnings()] == ["chance"]
+
+
+def taken_at(step: int, right: float) -> SimpleNamespace:
+    """A logged step of 100 on 64 images, so many of which are right; clean ones are not looked at."""
+    sharing = SimpleNamespace(size=64, processes=ALONE)
+    learner = SimpleNamespace(step=step, seconds=0.0)
+    row = {"accuracy": right / 64}
+    return SimpleNamespace(logged=True, learner=learner, sharing=sharing, row=row, config=brief(), last=step == 100)
+
+
+@pytest.mark.parametrize(
+    ("rights", "warned"),
+    [
+        ([20] * 10, 60),  # 10 and 20 ... 60: the first fifth does not count
+        ([20] * 5 + [60] * 5, None),  # it has just begun, though all five together are still at chance
+        ([60] * 10, None),
+        ([60] * 5 + [20] * 5, 100),  # it has forgotten all that it knew
+    ],
+)
+def test_when_chance_is_said(tmp_path, rights, warned):
+    labels = torch.arange(3).repeat(100)
+    watcher = warn.AtChance(HeldFolder(tmp_path, ALONE), Length(100, None), labels, ("a", "b", "c"))
+    for place, right in enumerate(rights, 1):
+        watcher.after_step(taken_at(10 * place, right))
+    assert [each.step for each in read_warnings(tmp_path)] == ([] if warned is None else [warned])
 
 
 def test_stored_trainings_are_above_chance_in_every_window():

@@ -61,7 +61,7 @@ def by_library(model: Network) -> Network:
     copied = routed_by("formulas", model)
     for module in copied.modules():
         if isinstance(module, Convolution | PaddedConvolution):
-            module.__class__ = nn.Conv2d
+            module.__class__ = nn.Conv2d  # type: ignore[assignment]
     return copied
 
 

@@ -1,10 +1,10 @@
 """What a training warns of, in words with what to do: it learns nothing, or it learns its images by heart.
 
-**At chance.** The last logged batches are counted together. A network that gives the same answer whatever it sees is
-right on the share p of the most frequent class, and of n images on more than n p + 3 sqrt(n p (1 - p)) only once in
-some 700 times: whoever is not above that has shown nothing. Under attack even a network that learns can fall below,
-so that the same batches' clean images must be no better. This is looked at from a fifth of training on, at every
-line of metrics.jsonl, and said once; and at the end.
+**At chance.** The last five logged batches after the first fifth of training are counted together. A network that
+gives the same answer whatever it sees is right on the share p of the most frequent class, and of n images on more than
+n p + 3 sqrt(n p (1 - p)) only once in some 700 times: whoever is not above that has shown nothing. Under attack even a
+network that learns can fall below, so that the same batches' clean images must be no better; and the last batch alone
+must not be above chance, for then it has just begun. This is looked at with every line of metrics.jsonl, and said once.
 
 **Overlearned.** At the end as many training images as held-back ones (test images where none were held back; nothing
 is chosen by them) are measured in the same way. The training images must lead by 20 points, and by more than three
@@ -76,15 +76,18 @@ class AtChance(_Warns):
         if not taken.logged:
             return
         done, size = self.length.share(taken.learner), taken.sharing.size
+        if done < FROM:
+            return
         right = taken.row["accuracy"] * size
         known = not taken.config.robust or above_chance(right, size, self.largest)
         self.batches.append((right, right if known else self.clean(taken), size))
+        begun = above_chance(max(self.batches[-1][:2]), size, self.largest)
         right, clean, images = (sum(each) for each in zip(*self.batches, strict=True))
-        if done < FROM or (len(self.batches) < BATCHES and done < 1) or images < FEW:
+        if (len(self.batches) < BATCHES and done < 1) or images < FEW:
             return
         chance = f"{self.largest:.0%}, as always saying '{self.frequent}' is"
         logged = f"of the last {images:,.0f} images that were logged"
-        if not above_chance(max(right, clean), int(images), self.largest):
+        if not begun and not above_chance(max(right, clean), int(images), self.largest):
             when = "at its end" if done >= 1 else f"after {done:.0%} of training"
             wait = "" if done >= 1 else "It may still begin to learn; if it does not, stop it. "
             short = taken.learner.step / done  # steps of the whole training
