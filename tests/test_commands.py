@@ -50,7 +50,7 @@ def gammacaps_commands() -> list[tuple[str, str]]:
     for page in PAGES:
         for line in lines_of(page):
             start = re.match(COMMAND, line)
-            if start and not re.search(r"\.\.\.|VERB|start FOLDER", line):
+            if start and not re.search(r"\.\.\.|VERB", line):
                 found.append((str(page.relative_to(ROOT)), start[1]))
     return found
 
