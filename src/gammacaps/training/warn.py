@@ -125,16 +125,16 @@ class AtChance(_Warns):
         return (
             f"the network is stuck at chance {when}: {self.logged(shown)} {shown.clean:.0%} are right (chance is "
             f"{self.chance()}). {wait}Try in this order: {longer}--no-robust, which must learn first; a smaller --eps "
-            f"and --eps-ramp 0.5; a lower --lr, such as {taken.config.lr / 3:.1g}; --standardize for pale pictures (preset "
-            "paper); and gammacaps data check: wrong labels can't be learned."
+            f"and --eps-ramp 0.5; a lower --lr, such as {taken.config.lr / 3:.1g}; --standardize for pale pictures "
+            "(preset paper); and gammacaps data check: wrong labels can't be learned."
         )
 
     def beaten(self, taken: TakenStep, shown: Shown) -> str:
         eps = taken.config.eps
         return (
             f"the network knows clean images ({self.logged(shown)} {shown.clean:.0%} are right), but under attack at "
-            f"eps {eps:g} it is no better than chance ({shown.right:.0%} are right, and chance is {self.chance()}): give a "
-            f"smaller --eps, such as {eps / 2:.2g}, or train longer."
+            f"eps {eps:g} it is no better than chance ({shown.right:.0%} are right, and chance is {self.chance()}): give "
+            f"a smaller --eps, such as {eps / 2:.2g}, or train longer."
         )
 
     def logged(self, shown: Shown) -> str:
