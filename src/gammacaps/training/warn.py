@@ -133,7 +133,7 @@ class AtChance(_Warns):
         eps = taken.config.eps
         return (
             f"the network knows clean images ({self.logged(shown)} {shown.clean:.0%} are right), but under attack at "
-            f"eps {eps:g} it is no better than chance ({shown.right:.0%} are right, and chance is {self.chance()}): give "
+            f"eps {eps:g} it is no better than chance ({shown.right:.0%} are right, chance is {self.chance()}): give "
             f"a smaller --eps, such as {eps / 2:.2g}, or train longer."
         )
 
