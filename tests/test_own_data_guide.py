@@ -58,7 +58,7 @@ def test_the_guide_s_commands_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     draw(tmp_path / "shapes")
     for name, config in QUICK.items():
-        monkeypatch.setitem(run.start.__kwdefaults__, name, config)
+        monkeypatch.setattr(run, name.upper(), config)
     commands = re.findall(r"^    gammacaps (.+)$", GUIDE.read_text(), re.MULTILINE)
     assert [command.split()[0] for command in commands] == list(SHORT)
     for command in commands:

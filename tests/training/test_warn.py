@@ -2,20 +2,16 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from gammacaps.data import load_set
-from gammacaps.distributed.processes import ALONE
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.runs.warnings import TrainingWarning, add_warning, forget_warnings_after, read_warnings
 from gammacaps.training import warn
-from gammacaps.training.held_folder import HeldFolder
-from gammacaps.training.schedule import Length
 from gammacaps.training.train import resume, train
 
 STORED = Path(__file__).parents[2] / "docs" / "training"
@@ -90,14 +86,6 @@ def test_the_warning_changes_no_weights_and_comes_once_for_a_resumed_run(tmp_pat
     assert [each.kind for each in Run(tmp_path / "loud").warnings()] == ["chance"]
 
 
-def taken_at(step: int, right: float) -> SimpleNamespace:
-    """A logged step of 100 on 64 images, so many of which are right; clean ones are not looked at."""
-    sharing = SimpleNamespace(size=64, processes=ALONE)
-    learner = SimpleNamespace(step=step, seconds=0.0)
-    row = {"accuracy": right / 64}
-    return SimpleNamespace(logged=True, learner=learner, sharing=sharing, row=row, config=brief(), last=step == 100)
-
-
 @pytest.mark.parametrize(
     ("rights", "warned"),
     [
@@ -107,12 +95,19 @@ def taken_at(step: int, right: float) -> SimpleNamespace:
         ([60] * 5 + [20] * 5, 100),  # it has forgotten all that it knew
     ],
 )
-def test_when_chance_is_said(tmp_path, rights, warned):
-    labels = torch.arange(3).repeat(100)
-    watcher = warn.AtChance(HeldFolder(tmp_path, ALONE), Length(100, None), labels, ("a", "b", "c"))
-    for place, right in enumerate(rights, 1):
-        watcher.after_step(taken_at(10 * place, right))
-    assert [each.step for each in read_warnings(tmp_path)] == ([] if warned is None else [warned])
+def test_when_chance_is_said(rights, warned):
+    """Of 100 steps each tenth is logged, with 64 images of three classes."""
+    rule = warn.ChanceRule(1 / 3)
+    shown = [rule.judged(place / 10, float(right), float(right), 64) for place, right in enumerate(rights, 1)]
+    said = [10 * place for place, each in enumerate(shown, 1) if each is not None]
+    assert said[:1] == ([] if warned is None else [warned])
+
+
+def test_clean_images_tell_a_beaten_network_from_one_that_learns_nothing():
+    rule = warn.ChanceRule(0.1)
+    shown = [rule.judged(place / 10, 2.0, 50.0, 64) for place in range(1, 11)]
+    assert shown[:-1] == [None] * 9  # it may yet withstand the attack
+    assert shown[-1] == warn.Shown("attack", 2 / 64, 50 / 64, 320)
 
 
 def test_stored_trainings_are_above_chance_in_every_window():

@@ -45,9 +45,9 @@ def start(
     out: Path | None = None,
     *,
     show: bool = False,
-    evaluation: EvaluateConfig = EVALUATION,
-    audit: AuditConfig = AUDIT,
-    report: ReportConfig = REPORT,
+    evaluation: EvaluateConfig | None = None,
+    audit: AuditConfig | None = None,
+    report: ReportConfig | None = None,
 ) -> str:
     """What came out, in words; all else lies in the output folder. The same call goes on where one was interrupted."""
     started = time.monotonic()
@@ -65,7 +65,7 @@ def start(
                 say(f"{3 + place}/5 Training a network {_how(name, plan)} for {plan.steps:,} steps ...")
                 _train(out, name, config, plan, device)
             say("5/5 Measuring both, and drawing what their capsules see ...")
-            page = _measured(out, plan, config, evaluation, audit, report)
+            page = _measured(out, plan, config, evaluation or EVALUATION, audit or AUDIT, report or REPORT)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(again) from None
     if show:

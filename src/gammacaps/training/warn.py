@@ -16,6 +16,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -46,6 +47,40 @@ def above_chance(right: float, images: int, largest: float) -> bool:
     return right > images * largest + ERRORS * math.sqrt(images * largest * (1 - largest))
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What the last logged batches have shown: nothing ("chance"), or at the end nothing under attack ("attack")."""
+
+    kind: Kind
+    right: float  # share of the images, attacked where training is
+    clean: float
+    images: int
+
+
+class ChanceRule:
+    """Whether the last batches are at chance, where always one answer is right for the share `largest`."""
+
+    def __init__(self, largest: float) -> None:
+        self.largest = largest
+        self.batches: deque[tuple[float, float, int]] = deque(maxlen=BATCHES)  # right, right on clean images, images
+
+    def judged(self, done: float, right: float, clean: float, size: int) -> Shown | None:
+        """Takes in one more batch, when so much of training is done; None where there is nothing to warn of."""
+        if done < FROM:
+            return None
+        self.batches.append((right, clean, size))
+        begun = above_chance(max(right, clean), size, self.largest)
+        right, clean, images = (sum(each) for each in zip(*self.batches, strict=True))
+        if (len(self.batches) < BATCHES and done < 1) or images < FEW:
+            return None
+        shown = (right / images, clean / images, int(images))
+        if not begun and not above_chance(max(right, clean), int(images), self.largest):
+            return Shown("chance", *shown)
+        if done >= 1 and not above_chance(right, int(images), self.largest):
+            return Shown("attack", *shown)
+        return None
+
+
 class _Warns(Watcher):
     """What warnings share: each kind is said once for a run, by the first process, and kept."""
 
@@ -68,47 +103,45 @@ class AtChance(_Warns):
     def __init__(self, held: HeldFolder, length: Length, labels: Tensor, class_names: tuple[str, ...]) -> None:
         super().__init__(held)
         counts = labels.bincount()
-        self.length, self.largest = length, counts.max().item() / len(labels)
+        self.length, self.rule = length, ChanceRule(counts.max().item() / len(labels))
         self.frequent = class_names[int(counts.argmax())]
-        self.batches: deque[tuple[float, float, int]] = deque(maxlen=BATCHES)  # right, right on clean images, images
 
     def after_step(self, taken: TakenStep) -> None:
         if not taken.logged:
             return
         done, size = self.length.share(taken.learner), taken.sharing.size
-        if done < FROM:
-            return
         right = taken.row["accuracy"] * size
-        known = not taken.config.robust or above_chance(right, size, self.largest)
-        self.batches.append((right, right if known else self.clean(taken), size))
-        begun = above_chance(max(self.batches[-1][:2]), size, self.largest)
-        right, clean, images = (sum(each) for each in zip(*self.batches, strict=True))
-        if (len(self.batches) < BATCHES and done < 1) or images < FEW:
-            return
-        chance = f"{self.largest:.0%}, as always saying '{self.frequent}' is"
-        logged = f"of the last {images:,.0f} images that were logged"
-        if not begun and not above_chance(max(right, clean), int(images), self.largest):
-            when = "at its end" if done >= 1 else f"after {done:.0%} of training"
-            wait = "" if done >= 1 else "It may still begin to learn; if it does not, stop it. "
-            short = taken.learner.step / done  # steps of the whole training
-            longer = f"a longer training, since {short:.0f} steps are few; " if short < SHORT else ""
-            self.warn(
-                taken,
-                "chance",
-                f"the network is stuck at chance {when}: {logged} {clean / images:.0%} are right (chance is {chance}). "
-                f"{wait}Try in this order: {longer}--no-robust, which must learn first; a smaller --eps and "
-                f"--eps-ramp 0.5; a lower --lr, such as {taken.config.lr / 3:.1g}; --standardize for pale pictures "
-                "(preset paper); and gammacaps data check: wrong labels can't be learned.",
-            )
-        elif done >= 1 and not above_chance(right, int(images), self.largest):
-            eps = taken.config.eps
-            self.warn(
-                taken,
-                "attack",
-                f"the network knows clean images ({logged} {clean / images:.0%} are right), but under attack at eps "
-                f"{eps:g} it is no better than chance ({right / images:.0%} are right, and chance is {chance}): give a "
-                f"smaller --eps, such as {eps / 2:.2g}, or train longer.",
-            )
+        known = not taken.config.robust or above_chance(right, size, self.rule.largest)
+        shown = self.rule.judged(done, right, right if known else self.clean(taken), size)
+        if shown is not None:
+            words = self.at_chance(taken, done, shown) if shown.kind == "chance" else self.beaten(taken, shown)
+            self.warn(taken, shown.kind, words)
+
+    def at_chance(self, taken: TakenStep, done: float, shown: Shown) -> str:
+        when = "at its end" if done >= 1 else f"after {done:.0%} of training"
+        wait = "" if done >= 1 else "It may still begin to learn; if it does not, stop it. "
+        steps = taken.learner.step / done  # of the whole training
+        longer = f"a longer training, since {steps:.0f} steps are few; " if steps < SHORT else ""
+        return (
+            f"the network is stuck at chance {when}: {self.logged(shown)} {shown.clean:.0%} are right (chance is "
+            f"{self.chance()}). {wait}Try in this order: {longer}--no-robust, which must learn first; a smaller --eps "
+            f"and --eps-ramp 0.5; a lower --lr, such as {taken.config.lr / 3:.1g}; --standardize for pale pictures "
+            "(preset paper); and gammacaps data check: wrong labels can't be learned."
+        )
+
+    def beaten(self, taken: TakenStep, shown: Shown) -> str:
+        eps = taken.config.eps
+        return (
+            f"the network knows clean images ({self.logged(shown)} {shown.clean:.0%} are right), but under attack at "
+            f"eps {eps:g} it is no better than chance ({shown.right:.0%} are right, chance is {self.chance()}): give "
+            f"a smaller --eps, such as {eps / 2:.2g}, or train longer."
+        )
+
+    def logged(self, shown: Shown) -> str:
+        return f"of the last {shown.images:,} images that were logged"
+
+    def chance(self) -> str:
+        return f"{self.rule.largest:.0%}, as always saying '{self.frequent}' is"
 
     def clean(self, taken: TakenStep) -> float:
         """How many of the batch's images are right before they are attacked."""
