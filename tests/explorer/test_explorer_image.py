@@ -153,7 +153,7 @@ def test_without_images_one_can_still_draw(opened, tmp_path, monkeypatch):
         assert "Draw something or pick an image" in page.locator("#answers").inner_text()
         page.locator("#export summary").click()
         page.locator('[data-export="svg"]').click()
-        assert "no tree to export yet" in page.locator("#alert p").inner_text()
+        assert "nothing to export yet" in page.locator("#alert p").inner_text()
         drag(page, (0.2, 0.2), (0.8, 0.8))
         page.wait_for_selector(".tree svg")
         assert page.locator("#answers th").first.inner_text() == evil  # shown, and never run

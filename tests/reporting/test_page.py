@@ -60,7 +60,7 @@ def test_a_run_s_name_is_quoted_for_the_shell():
 def test_trees_and_the_audit_each_say_their_tau():
     contents = full().contents
     page = sections(render(with_contents(full(), trees=replace(contents["trees"], tau=0.15))))
-    assert "capsules that are active, longer than 0.15," in page["trees"]
+    assert "A capsule is active when it is longer than 0.15." in page["trees"]
     assert "when it is longer than tau = 0.3." in page["audit"]
     assert re.findall("<dt>(.*?)</dt>", page["audit"]) == ["Gamma-capsule", "Non-robust", "Not useful", "Dead"]
     assert "Dead means on in none of the images" in page["hidden"]

@@ -125,8 +125,8 @@ def tree_pictures(study: Study, shown: Tree) -> dict[tuple[int, int], Tensor]:
 
 def draw(shown: ShownTrees) -> str:
     intro = paragraphs(
-        "For each image the network couples capsules with those above them. Here are the capsules that are active, "
-        f"longer than {shown.tau:g}, and the parents that they chose, from the image on the left to the classes on "
+        "For each image the network couples capsules with those above them. Here are the capsules that are active "
+        "and the parents that they chose, from the image on the left to the classes on "
         "the right: the network's own account of why it answered so. Below it is the same image after an attack, each "
         "capsule in the same spot. A robust network takes both apart in much the same way.",
         "A line is as wide as the coupling; one from the primary layer, as the couplings of all capsules of a place "
@@ -137,6 +137,7 @@ def draw(shown: ShownTrees) -> str:
         "In the attacked tree a capsule that changed its parent has a second frame, or as a dot an outline, and a "
         "dashed line leads to its former parent. One that appeared is marked “new”, or as a dot is a square. "
         "A cross is one that vanished. T, from 0 to 1, says how decidedly the capsules of a layer chose.",
+        f"A capsule is active when it is longer than {shown.tau:g}.",
     )
     panels = "".join(draw_panel(tree) for tree in shown.trees)
     return f'{intro}<div data-tabs="Images">{panels}</div>'
