@@ -6,7 +6,7 @@ from former_small import CONVOLUTION
 
 import gammacaps
 from gammacaps.explain.ablation import without
-from gammacaps.explorer.static.shapes import shape_of, weights_of
+from gammacaps.models.browser_form import shape_of, weights_of
 
 TINY = {"filters": 4, "primary_types": 2, "decoder": ()}
 NETWORKS = {

@@ -8,7 +8,7 @@ from test_explorer_attack import (  # noqa: F401  the same tests, with another a
     test_under_attack_what_a_capsule_did_to_the_clean_image_is_told,
 )
 from test_explorer_image import (  # noqa: F401
-    test_the_pad_can_be_used_by_keyboard_and_by_touch,
+    test_the_keyboard_draws_lines,
     test_the_test_images_are_one_stop_of_the_tab_key_and_arrows_go_through_them,
 )
 from test_explorer_live import (  # noqa: F401

@@ -23,8 +23,7 @@ from gammacaps.explorer.answers.images import SEED
 from gammacaps.explorer.answers.why import class_sets
 from gammacaps.explorer.drawing import PALETTE
 from gammacaps.explorer.networks import Network
-from gammacaps.explorer.static.shapes import packed_weights, shape_of, why_not
-from gammacaps.models.gamma_capsules import GammaCapsNet
+from gammacaps.models.browser_form import packed_weights, shape_of, why_not
 
 ATTACKS = ("pgd", "fgsm", "vote", "noise")  # those that attacks.js has
 MOVE = 0.01  # the length of a step of the search, as `activate` has it
@@ -44,7 +43,6 @@ def packed_page(networks: Sequence[Network]) -> dict[str, Any]:
 
 def packed_network(network: Network) -> dict[str, Any]:
     model = network.model
-    assert isinstance(model, GammaCapsNet)
     facts = answers.described(network)
     facts["attacks"] = [attack for attack in facts["attacks"] if attack["name"] in ATTACKS]
     facts["missing"] = NO_IMAGES if network.missing else ""

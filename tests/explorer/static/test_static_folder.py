@@ -11,10 +11,10 @@ from gammacaps.errors import InputError
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_networks
 from gammacaps.explorer.run import explore
-from gammacaps.explorer.static import shapes
 from gammacaps.explorer.static.bundling import bundled
 from gammacaps.explorer.static.folder import write_folder
-from gammacaps.explorer.static.shapes import why_not
+from gammacaps.models import browser_form
+from gammacaps.models.browser_form import why_not
 
 
 @pytest.mark.slow
@@ -63,7 +63,7 @@ def test_a_network_that_can_t_run_there_is_refused_in_a_sentence(tmp_path):
 def test_why_a_network_can_t_run_there(preset, changes, words, monkeypatch):
     model = gammacaps.create(preset, **changes)
     if not changes:
-        monkeypatch.setattr(shapes, "MOST_WEIGHTS", 100)
+        monkeypatch.setattr(browser_form, "MOST_WEIGHTS", 100)
     assert re.search(words, why_not(model) or "")
 
 

@@ -1,4 +1,4 @@
-"""A network as the browser takes it: the shape of its layers, and its weights in their order."""
+"""A network as a browser can run it: the shape of its layers, and its weights in their order."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gammacaps.models import Model
 from gammacaps.models.gamma_capsules import GammaCapsNet
+from gammacaps.models.protocol import Model
 from gammacaps.nn import RoutedCapsules, layers_of
 from gammacaps.ops.routing.rules import OURS
 
@@ -21,6 +21,8 @@ def why_not(model: Model) -> str | None:
     config = model.config
     if config.encoder == "residual":
         return "it has the residual encoder"
+    if config.input_scale != 1:
+        return "it takes images in another scale than 0 to 1"
     if config.routing not in OURS:
         return f"it routes by the rule {config.routing}, of which there is no JavaScript"
     if model.depends_on_neighbours:
@@ -31,8 +33,9 @@ def why_not(model: Model) -> str | None:
     return None
 
 
-def shape_of(model: GammaCapsNet) -> dict[str, Any]:
+def shape_of(model: Model) -> dict[str, Any]:
     """The layers from the image to the class capsules."""
+    assert isinstance(model, GammaCapsNet)  # why_not has said so
     encoder: list[dict[str, Any]] = []
     for part in model.encoder:
         if isinstance(part, nn.Conv2d):
@@ -52,8 +55,9 @@ def shape_of(model: GammaCapsNet) -> dict[str, Any]:
     }
 
 
-def weights_of(model: GammaCapsNet) -> Iterator[Tensor]:
+def weights_of(model: Model) -> Iterator[Tensor]:
     """In the order of the layers: of a convolution (filters, channels, rows, columns), of routing (I, d, J, D)."""
+    assert isinstance(model, GammaCapsNet)
     convolutions = [part for part in model.encoder if isinstance(part, nn.Conv2d)]
     for part in (*convolutions, model.primary.convolution):
         assert part.bias is not None
@@ -64,7 +68,7 @@ def weights_of(model: GammaCapsNet) -> Iterator[Tensor]:
             yield layer.bias.detach()
 
 
-def packed_weights(model: GammaCapsNet) -> tuple[str, bytes]:
+def packed_weights(model: Model) -> tuple[str, bytes]:
     """All weights one after the other, with their kind: in half precision where that loses nothing."""
     flat = torch.cat([tensor.flatten() for tensor in weights_of(model)]).float().cpu()
     if torch.equal(flat.half().float(), flat):
