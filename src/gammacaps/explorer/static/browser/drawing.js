@@ -132,8 +132,8 @@ function* drawCapsules(tree, l, column, colour, marks) {
 // A capsule's name on its right, in two lines where there is room; faint where it is a number.
 function* beside([x, y], r, capsule, known) {
   const lines = known ? (r > 8 ? known.two_lines : known.one_line) : [`capsule ${capsule}`];
-  const top = y + 3.5 - 5.5 * (lines.length - 1);
-  for (const [n, line] of lines.entries()) yield text(line, x + r + 6, top + 11 * n, 10, { "pointer-events": "none", ...(known ? {} : { "fill-opacity": 0.6 }) });
+  const top = y + 4 - 5.75 * (lines.length - 1);
+  for (const [n, line] of lines.entries()) yield text(line, x + r + 6, top + 11.5 * n, 11.5, { "pointer-events": "none", ...(known ? {} : { "fill-opacity": 0.6 }) });
 }
 
 function tellChoice(tree, l, node) {
@@ -180,7 +180,7 @@ function* drawClasses(tree, { columns }, colour) {
     const name = [...tree.classNames[c]], score = tree.scores[c];
     const said = `${name.length <= LONGEST ? name.join("") : `${name.slice(0, LONGEST - 1).join("")}…`} ${fixed(score, 2)}`;
     const bar = { x, y: y + 5, height: 4, rx: 2 };
-    yield text(said, x, y, 12, c === tree.predicted ? { "font-weight": "bold" } : {})
+    yield text(said, x, y, 13, c === tree.predicted ? { "font-weight": "bold" } : {})
       + tag("rect", { ...bar, width: 100, fill: NEUTRAL, "fill-opacity": 0.12 }) + tag("rect", { ...bar, width: 100 * score, fill: colour(c) });
   }
 }

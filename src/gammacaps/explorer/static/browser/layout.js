@@ -1,6 +1,6 @@
 // Where each capsule stands in a drawing, as gammacaps.explain.draw.layout lays trees out for the server.
 
-const TOP = 56, INPUT = 104, GAP = 124, SPACING = 30, TALL = 960, LONGEST = 24, BESIDE = 112;
+const TOP = 56, INPUT = 104, GAP = 124, SPACING = 24, TALL = 960, LONGEST = 24, BESIDE = 112;
 
 export const LEFT = INPUT + 28; // where the capsules begin: the input stands beside the drawing
 export { LONGEST };

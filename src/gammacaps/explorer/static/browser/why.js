@@ -12,7 +12,7 @@ export function why(tree, names, sets) {
   led.sort((a, b) => strength(b) - strength(a));
   const stands = (i) => Boolean(sets.get(i)?.includes(tree.predicted));
   const others = [...sets.keys()].filter((i) => lengths[i] <= tree.tau && !stands(i)).sort((a, b) => lengths[a] - lengths[b]);
-  const called = (i) => names[`${below}.${i}`]?.name ?? `capsule ${i}`;
+  const called = (i) => names[`${below}.${i}`]?.name ?? i; // its name, or its number
   // Those that stand for the class say more than those that happen to lead to it.
   const there = [...new Set([...led].sort((a, b) => stands(b) - stands(a)).map(called))];
   const absent = [...new Set(others.map(called))].filter((name) => !there.includes(name)).slice(0, ABSENT);
@@ -21,12 +21,22 @@ export function why(tree, names, sets) {
 
 function because(there, absent) {
   if (!there.length) return "the longest class capsule, though no active capsule chose it.";
-  const told = there.length > MOST ? [...there.slice(0, MOST), `${there.length - MOST} more`] : there;
-  const missing = absent.length ? ` and ${joined(absent)} ${verb(absent)} not` : "";
-  return `because ${joined(told)} ${verb(told)} active${missing}.`;
+  const first = there.slice(0, MOST);
+  const missing = absent.length ? `; ${told(absent)} ${verb(absent)} not` : "";
+  return `${there.length > MOST ? "mainly " : ""}because ${told(first)} ${verb(first)} active${missing}.`;
 }
 
 const verb = (names) => (names.length === 1 ? "is" : "are");
+const plural = (names) => (names.length === 1 ? "capsule" : "capsules");
+
+// "the capsules for shoes and tops and capsule 4": by name where there is one, else by number.
+function told(some) {
+  const named = some.filter((one) => typeof one === "string");
+  const numbered = some.filter((one) => typeof one === "number").map(String);
+  const parts = named.length ? [`the ${plural(named)} for ${joined(named)}`] : [];
+  if (numbered.length) parts.push(`${plural(numbered)} ${joined(numbered)}`);
+  return parts.join(" and ");
+}
 
 // Names that hold commas or an "and" themselves are kept apart by quotes.
 function joined(names) {
