@@ -102,7 +102,7 @@ def _bring(link: str, origin: str, files: Files, config: MkDocsConfig) -> None:
     if target is None or target in homes:
         return
     if (ROOT / target).is_dir():
-        inside = [path.name for path in sorted((ROOT / target).iterdir()) if path.suffix != ".npz"]
+        inside = [path.name for path in sorted((ROOT / target).iterdir()) if path.is_file() and path.suffix != ".npz"]
         content = "\n".join([f"# Files in {target}", "", *(f"- [{name}]({name})" for name in inside)])
         homes[target] = f"{target.removeprefix('docs/')}/index.md"
         files.append(File.generated(config, homes[target], content=content))
