@@ -77,13 +77,16 @@ def estimate(counts: dict[int, tuple[int, int]], other: dict[int, tuple[int, int
 
 
 def resamples(toys: list[int]) -> Tensor:
-    """Places of toys (R, T), drawn with replacement among those of the same class."""
+    """Places of toys (R, T), drawn with replacement among those of the same class.
+
+    Of n toys n - 1 are drawn: of so few, n would make intervals too narrow by the share (n - 1) / n of the variance.
+    """
     generator = torch.Generator().manual_seed(0)
     classes = torch.tensor(toys) // 10
     drawn = []
     for one in classes.unique():
         places = (classes == one).nonzero().squeeze(1)
-        drawn.append(places[torch.randint(len(places), (RESAMPLES, len(places)), generator=generator)])
+        drawn.append(places[torch.randint(len(places), (RESAMPLES, max(1, len(places) - 1)), generator=generator)])
     return torch.cat(drawn, dim=1)
 
 

@@ -61,13 +61,13 @@ def test_the_interval_is_over_toys_of_each_class():
     # Both toys of a class are alike, so that no resample differs, however much the classes do.
     alike = compare.estimate({0: (20, 20), 1: (20, 20), 10: (0, 20), 11: (0, 20)})
     assert (alike.value, alike.low, alike.high) == (0.5, 0.5, 0.5)
-    # Of two toys, one known and one not, a class has 0, 20 or 40 of 40 with chances of 1/4, 1/2 and 1/4.
+    # Of two toys, one known and one not, one is drawn: a class has 0 or 20 of 20.
     unlike = compare.estimate({0: (20, 20), 1: (0, 20)})
     assert (unlike.value, unlike.low, unlike.high) == (0.5, 0.0, 1.0)
     drawn = compare.resamples([0, 1, 10, 11, 12])
-    assert drawn.shape == (compare.RESAMPLES, 5)
-    assert set(drawn[:, :2].unique().tolist()) == {0, 1}
-    assert set(drawn[:, 2:].unique().tolist()) == {2, 3, 4}
+    assert drawn.shape == (compare.RESAMPLES, 3)  # of two toys one, of three two
+    assert set(drawn[:, :1].unique().tolist()) == {0, 1}
+    assert set(drawn[:, 1:].unique().tolist()) == {2, 3, 4}
     # A difference that every toy has is certain, whatever the toys.
     even = compare.estimate({0: (15, 20), 1: (5, 20)}, {0: (14, 20), 1: (4, 20)})
     assert (even.value, even.low, even.high) == pytest.approx((0.05, 0.05, 0.05))

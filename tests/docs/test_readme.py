@@ -31,7 +31,7 @@ def test_it_says_that_class_sets_are_given():
     assert "each hidden capsule is given its set of classes before training" in " ".join(README.split())
 
 
-@pytest.mark.parametrize(("name", "eps"), [("mnist", 0.3), ("fashion-mnist", 0.1)])
+@pytest.mark.parametrize(("name", "eps"), [("mnist", 0.3), ("fashion-mnist", 0.1), ("fashion-mini", 0.1)])
 def test_its_figures_are_those_of_the_shipped_networks(name, eps):
     results = Run(name).results()
     worst = next(row for row in results["worst"] if row["eps"] == eps)

@@ -100,6 +100,7 @@ def test_a_run_is_pushed_without_where_and_on_what_it_was_trained(tmp_path):
     config = json.loads((run / "config.json").read_text())
     config |= {"machine": {"device_name": "mine"}, "train": {"data": "/home/me/pets", "data_dir": "/home/me"}}
     config["data"] = {"name": "/home/me/pets", "source": "/home/me/pets", "class_names": ["cat", "dog"]}
+    config["data"]["skipped"] = ["/home/me/pets/cat/1.png"]
     (run / "config.json").write_text(json.dumps(config))
     files = prepare(run, tmp_path / "new", "me/net")
     assert [file.name for file in files] == ["README.md", "config.json", "model.safetensors"]

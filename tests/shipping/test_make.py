@@ -1,5 +1,6 @@
 """A network made from a recipe, stage by stage; the same command repeats nothing and mixes no two recipes."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -33,21 +34,22 @@ def recipe(tmp_path):
 def quick(monkeypatch):
     """The suite cut down to one attack: which attacks are strong is tested elsewhere."""
     whole = making.EvaluateConfig
-    monkeypatch.setattr(
-        making,
-        "EvaluateConfig",
-        lambda **options: whole(**{**options, "attacks": ("fgsm",), "checks": False}),
-    )
+
+    def cut(**options):
+        return whole(**options) if "beyond" in options else whole(**{**options, "attacks": ("fgsm",), "checks": False})
+
+    monkeypatch.setattr(making, "EvaluateConfig", cut)
 
 
 @pytest.mark.slow
 def test_a_recipe_becomes_a_shipped_network(recipe, quick, tmp_path, monkeypatch):
-    config = MakeConfig(runs=tmp_path / "runs", images=20, audited=10, device="cpu")
+    config = MakeConfig(runs=tmp_path / "runs", images=20, audited=10, beyond=10, device="cpu")
     folder = make(recipe, "tiny", config, shipped=tmp_path / "weights")
     assert folder == tmp_path / "weights" / "tiny"
     shipped = Run(folder)
     assert shipped.config.precision == "float16"
     assert shipped.audit()["settings"]["strong"]
+    assert shipped.beyond()["data"]["images"] == 10
     assert shipped.results()["data"]["images"] == 20
     assert "2 steps of 16 images" in (folder / "README.md").read_text()
     before = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*.safetensors")}
@@ -61,9 +63,14 @@ def test_a_recipe_becomes_a_shipped_network(recipe, quick, tmp_path, monkeypatch
 def test_a_run_of_another_recipe_is_not_taken(recipe, tmp_path):
     config = MakeConfig(runs=tmp_path / "runs", until="train", device="cpu")
     assert make(recipe, "tiny", config) == tmp_path / "runs" / "tiny"
+    halving = MakeConfig(runs=tmp_path / "runs", until="halve", device="cpu")
+    make(recipe, "tiny", halving)
     recipe.write_text(RECIPE.format(steps=3))
     with pytest.raises(InputError, match=r"trained by other options than .*tiny\.toml has: move it away"):
         make(recipe, "tiny", config)
+    shutil.rmtree(tmp_path / "runs" / "tiny")  # but not what was made of it
+    with pytest.raises(InputError, match=r"tiny-halved was not made of .*tiny for these data: move it away"):
+        make(recipe, "tiny", halving)
 
 
 def test_an_unknown_stage_is_named(recipe, tmp_path, monkeypatch, capsys):

@@ -154,9 +154,7 @@ def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> 
         labelled=data is not None and tuple(data.class_names) == names,
         source=data.name if data else "",
         missing="" if data else missing,
-        note=f"{data.name.removeprefix('drawn ').capitalize()} drawn for this page. {missing}"
-        if data and missing
-        else "",
+        note=f"{what_is_drawn(data)} drawn for this page. {missing}" if data and missing else "",
         audit=of.audit(),
         trees=shows_capsules(model),
         counts=model.counts() if shows_capsules(model) else (),

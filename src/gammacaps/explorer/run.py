@@ -56,6 +56,7 @@ def write_static(names: Sequence[str], config: ExploreConfig, folder: Path) -> N
     size = sum(file.stat().st_size for file in folder.iterdir())
     told = f"Wrote {folder / PAGE} ({size / 1e6:.1f} MB with its scripts)"
     print(f"{told}: open it in a browser, or put the folder on a web server.")
+    print("The network's weights and its test images are in the folder: whoever gets the page has them too.")
 
 
 def served(app: Starlette) -> uvicorn.Config:

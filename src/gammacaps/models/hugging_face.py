@@ -59,7 +59,7 @@ def prepare(model: Model | str | Path, folder: Path, repo: str) -> list[Path]:
             name: value for name, value in read_config(stored_at(model)).items() if name not in ("machine", "launch")
         }
         # A user's own data are named by a path, of which the last part will do.
-        for part, left_out in (("train", ("data_dir", "device")), ("data", ("source",))):
+        for part, left_out in (("train", ("data_dir", "device")), ("data", ("source", "skipped"))):
             given = kept.get(part, {})
             if not isinstance(given, dict) or not isinstance(given.get("data", given.get("name", "")), str):
                 raise InputError(f"{stored_at(model) / CONFIG} does not describe a run (its {part!r}): restore it.")

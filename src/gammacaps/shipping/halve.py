@@ -33,7 +33,7 @@ def halve(run: Path, out: Path, *, data: str | None = None) -> dict[str, Any]:
     moved = {kind: scores_moved(model, halved(model, dtype), images) for kind, dtype in KINDS.items()}
     kind = min(moved, key=lambda name: moved[name])
     about = {"precision": kind, "scores_moved": moved[kind], "trained_steps": of.steps, "measured_on": name}
-    trained_on = {key: value for key, value in stored.get("data", {}).items() if key != "source"}
+    trained_on = {key: value for key, value in stored.get("data", {}).items() if key not in ("source", "skipped")}
     training = stored.get("train", {}) | {"data_dir": None}
     kept = {"train": training, "data": trained_on, "machine": of.config.machine}
     with new_folder(out) as temporary:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.run import audit_run
+from gammacaps.beyond.run import beyond_run
 from gammacaps.errors import InputError, check_choice
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.identity import identity
@@ -20,7 +21,7 @@ from gammacaps.shipping.card import card
 from gammacaps.shipping.halve import halve
 from gammacaps.training.train import Finished, resume, train
 
-STAGES = ("train", "halve", "evaluate", "audit", "card")
+STAGES = ("train", "halve", "evaluate", "audit", "beyond", "card")
 HERE = ("data_dir", "device")  # of a recipe: what belongs to a machine and not to the network
 
 
@@ -31,7 +32,7 @@ class MakeConfig:
     runs: Path = Path("runs/shipping")
     """Folder for the run and its halved copy."""
     until: str = "card"
-    """The last stage: train, halve, evaluate, audit or card."""
+    """The last stage: train, halve, evaluate, audit, beyond or card."""
     data: str | None = None
     """Data set of the figures, where it is not the one of the recipe."""
     eps: tuple[float, ...] | None = None
@@ -40,6 +41,8 @@ class MakeConfig:
     """Test images that are attacked."""
     audited: int = 200
     """Test images of the strong audit."""
+    beyond: int = 1000
+    """Test images of what else it withstands."""
     batch: int = 1000
     """Images a pass of the attacks."""
     minutes: float | None = None
@@ -50,7 +53,7 @@ class MakeConfig:
     def __post_init__(self) -> None:
         check_choice("stage", self.until, STAGES)
         check_eps(*(self.eps or ()))
-        for name in ("images", "audited", "batch"):
+        for name in ("images", "audited", "beyond", "batch"):
             check_whole(name, getattr(self, name))
 
 
@@ -63,6 +66,7 @@ def make(recipe: Path, name: str, config: MakeConfig, *, shipped: Path = SHIPPED
         "halve": lambda: _halved(run, halved, config),
         "evaluate": lambda: _evaluated(halved, config),
         "audit": lambda: _audited(halved, config),
+        "beyond": lambda: _measured_beyond(halved, config),
         "card": lambda: card(halved, name, shipped=shipped),
     }
     folder = run
@@ -86,8 +90,15 @@ def _trained(asked: TrainConfig, recipe: Path, run: Path, config: MakeConfig) ->
 
 
 def _halved(run: Path, halved: Path, config: MakeConfig) -> Path:
+    """The run in half precision; one that was made of another training, or for other data, is refused."""
     if not halved.exists():
         halve(run, halved, data=config.data)
+        return halved
+    of, old = Run(run), Run(halved)
+    made_of = (vars(old.config.train) if old.config.train else {}, old.steps, old.stored.get("measured_on"))
+    train = vars(of.config.train) if of.config.train else {}
+    if made_of != ({**train, "data_dir": None}, of.steps, of.data_name(config.data)):
+        raise InputError(f"{halved} was not made of {run} for these data: move it away, and the command makes it anew.")
     return halved
 
 
@@ -113,6 +124,12 @@ def _audited(halved: Path, config: MakeConfig) -> Path:
     audit = of.audit()
     if audit is None or audit["weights"] != identity(of.model()) or not _same(audit["settings"], settings):
         audit_run(halved, settings)
+    return halved
+
+
+def _measured_beyond(halved: Path, config: MakeConfig) -> Path:
+    """What else it withstands, which its card tells too; what was measured before is taken from the folder."""
+    beyond_run(halved, EvaluateConfig(beyond=True, limit=config.beyond, device=config.device))
     return halved
 
 

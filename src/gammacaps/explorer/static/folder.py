@@ -44,7 +44,7 @@ def check_ours(folder: Path) -> None:
     if folder.is_dir():
         names = {path.name for path in folder.iterdir()}
         page = folder / PAGE
-        if not names or (names <= {PAGE, SCRIPT, NETWORK} and page.is_file() and MARK in page.read_text("utf-8")):
+        if not names or (names <= {PAGE, SCRIPT, NETWORK} and page.is_file() and MARK.encode() in page.read_bytes()):
             return
     raise InputError(f"{folder} exists already and is no page of gammacaps explore: choose another folder.")
 

@@ -1,8 +1,10 @@
 """All that the page must know of its networks, as plain values: what the server works out once, and the weights."""
 
 import base64
+import shlex
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -46,6 +48,9 @@ def packed_network(network: Network) -> dict[str, Any]:
     facts = answers.described(network)
     facts["attacks"] = [attack for attack in facts["attacks"] if attack["name"] in ATTACKS]
     facts["missing"] = NO_IMAGES if network.missing else ""
+    # Whoever opens the page need not know where files lie on the machine that made it.
+    facts["given"] = shlex.quote(Path(network.given).name)
+    facts["trained_on"] = facts["trained_on"] and Path(facts["trained_on"]).name
     kind, weights = packed_weights(model)
     hidden = len(network.counts) - 2
     return {
@@ -57,8 +62,8 @@ def packed_network(network: Network) -> dict[str, Any]:
         "drawing": {"palette": PALETTE, "other": OTHER, "alone": ALONE},
         "labels": network.labels.tolist(),
         "order": order_of(network),
-        "note": network.note,
-        "source": network.source,
+        "note": network.note.split(". ")[0] + "." if network.note else "",
+        "source": Path(network.source).name,
         "patches": answers.patches(network, lambda done, of: None),
         "capsules": [[known(network, l, i) for i in range(count)] for l, count in enumerate(network.counts)],
         "numbers": numbers_of(network),
