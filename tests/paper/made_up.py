@@ -125,8 +125,19 @@ def record(name: str, *, steps: int | None = None, **changes: Any) -> Record:
 
 
 def as_the_paper_says() -> dict[str, Record]:
-    """All runs of the plan with the paper's own figures, and made-up ones where it has none, by which all holds."""
+    """All runs of the plan with the paper's own figures, and made-up ones where it has none."""
     return {name: changed(name) for name in RUNS}
+
+
+def clearly_so() -> dict[str, Record]:
+    """The same, but for SDA under attack, which keeps so much more that no interval holds the bound of its claim."""
+    better = {
+        "mnist-sda-robust": {"pgd": (0.99, 0.95, 0.25), "fgsm": (1.0, 0.98, 0.5)},
+        "fashion-mnist-sda-long": {"pgd": (0.9, 0.85, 0.2), "fgsm": (0.95, 0.9, 0.5)},
+    }
+    return as_the_paper_says() | {
+        name: changed(name, **figures) for run, figures in better.items() for name in (f"{run}-0", f"{run}-1")
+    }
 
 
 def changed(name: str, **changes: Any) -> Record:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_up import as_the_paper_says, changed, record
+from made_up import as_the_paper_says, changed, clearly_so, record
 
 import gammacaps
 from gammacaps.errors import InputError
@@ -79,7 +79,7 @@ def opening(records, folder):
 
 
 def test_the_page_opens_with_the_answer_and_what_held_on_which_data(tmp_path):
-    records = as_the_paper_says()
+    records = clearly_so()
     other = {f"smallnorb-sda-standard-{seed}": changed(f"smallnorb-sda-standard-{seed}", T=0.53) for seed in (0, 1)}
     text = opening(records | other, tmp_path)
     question = "**Is SDA more robust than RBA, and by how much?** SDA is more on MNIST, fashionMNIST and smallNORB."

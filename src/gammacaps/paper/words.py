@@ -17,8 +17,9 @@ PAPER_SAYS = (
 RULES_APPLY = (
     "Each claim has one rule. It is judged by 95% intervals over the test images, the two networks compared image by "
     "image, and by the seeds. A verdict needs networks of full length, two seeds, and answers kept image by image "
-    "(bits). Where one of these is missing the claim can't be told, and *so far* says what the networks that there are "
-    "point to. A dash: the claim is not about this data set."
+    "(bits). Where one of these is missing, an interval holds the rule's limit or the seeds disagree, the claim "
+    "can't be told, and *so far* says what the networks that there are point to. A dash: the claim is not about this "
+    "data set."
 )
 GLOSSARY = """\
 - **RBA, EM, SDA**: rules by which capsules choose parents in the next layer: routing by agreement, by expectation
