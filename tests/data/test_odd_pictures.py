@@ -1,5 +1,6 @@
 """Files that can't be read may be left out, and what is made of odd pictures is said."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -38,8 +39,46 @@ def spoil(folder: Path) -> list[str]:
 
 def test_an_unreadable_file_is_an_error_that_names_the_option(folder):
     spoil(folder)
-    with pytest.raises(InputError, match=r"cat/2.png can't be read \(.*\): .* leave such files out with --skip-unread"):
+    with pytest.raises(
+        InputError,
+        match=r"cat/2.png can't be read \(.*\): .* leave such files out with --skip-unreadable"
+        " of gammacaps train and gammacaps data",
+    ):
         load_set(folder, "train")
+
+
+@pytest.mark.parametrize("reading", ["open", "convert"])
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied"), "Permission denied"),
+        (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+        (MemoryError(), "out of memory"),
+    ],
+    ids=["permission", "open files", "disk", "memory"],
+)
+def test_what_the_machine_does_not_give_is_an_error_and_not_left_out(folder, monkeypatch, reading, error, words):
+    def failing(*given, **how):
+        raise error
+
+    monkeypatch.setattr(Image if reading == "open" else Image.Image, reading, failing)
+    with pytest.raises(InputError, match=rf"The image .*cat/0.png can't be read \({words}\): ") as caught:
+        load_set(folder, "train", skip_unreadable=True)
+    assert "--skip-unreadable" not in str(caught.value)
+
+
+def test_a_file_that_sends_its_reader_before_its_beginning_is_left_out(folder, monkeypatch):
+    convert = Image.Image.convert
+
+    def seeks(image, *given):
+        if Path(image.filename).name == "3.png":
+            with Path(image.filename).open("rb") as file:
+                file.seek(-1, 1)  # EINVAL, which here is the file's own fault
+        return convert(image, *given)
+
+    monkeypatch.setattr(Image.Image, "convert", seeks)
+    assert list(load_set(folder, skip_unreadable=True).skipped) == [str(folder / c / "3.png") for c in ("cat", "dog")]
 
 
 def test_unreadable_files_are_left_out_and_listed(folder):

@@ -1,5 +1,6 @@
 """What `gammacaps start` makes of a folder's pictures."""
 
+import errno
 import shutil
 
 import numpy as np
@@ -52,6 +53,45 @@ def test_equal_pictures_are_never_both_in_train_and_test(tmp_path):
         assert any("30 pictures are equal to another" in note for note in pictures.notes)
 
 
+def test_copies_are_no_further_test_pictures(tmp_path):
+    folder = stripes(tmp_path / "bars", count=10)
+    for k in range(10):
+        for copy in range(3):
+            shutil.copy(folder / "down" / f"{k:03}.png", folder / "down" / f"copy{k}-{copy}.png")
+    pictures = look(folder, 0, quiet)
+    assert [sum(each.label == label for each in pictures.test) for label in (0, 1)] == [2, 2]  # a fifth of ten
+    assert [sum(each.label == label for each in pictures.train) for label in (0, 1)] == [8, 32]
+    assert any(note.startswith("6 test pictures are left out, being equal to another test") for note in pictures.notes)
+    own = tmp_path / "own"
+    stripes(own / "train")
+    for name in ("across", "down"):
+        (own / "test" / name).mkdir(parents=True)
+        for k in range(3):
+            Image.fromarray(np.full((12, 14), len(name), np.uint8)).save(own / "test" / name / f"{k}.png")
+    pictures = look(own, 0, quiet)
+    assert names(pictures.test) == {"across/0.png", "down/0.png"}
+    assert any(note.startswith("4 test pictures are left out, being equal to another test") for note in pictures.notes)
+
+
+def test_copies_of_one_picture_are_too_few(tmp_path):
+    folder = stripes(tmp_path / "bars", count=5)
+    for k in range(1, 5):
+        shutil.copy(folder / "down" / "000.png", folder / "down" / f"{k:03}.png")
+    with pytest.raises(InputError, match=r"too few different pictures of class 'down' that can be used \(1\) to"):
+        look(folder, 0, quiet)
+
+
+def test_a_picture_that_the_machine_does_not_give_is_an_error_and_not_left_out(tmp_path, monkeypatch):
+    folder = stripes(tmp_path / "bars")
+
+    def full(*given, **how):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Image, "open", full)
+    with pytest.raises(InputError, match=r"across/000.png can't be read \(Too many open files\): check the file"):
+        look(folder, 0, quiet)
+
+
 def test_of_the_folder_s_own_split_test_pictures_that_are_trained_on_are_left_out(tmp_path):
     for part in ("train", "test"):
         stripes(tmp_path / "bars" / part)  # the same ones
@@ -75,7 +115,7 @@ def test_too_few_pictures_and_too_few_classes_are_refused(tmp_path):
         look(stripes(tmp_path / "one", ("down",)), 0, quiet)
     few = stripes(tmp_path / "few", count=5)
     (few / "down" / "000.png").write_text("")
-    with pytest.raises(InputError, match=r"has 4 pictures of class 'down' that can be used, too few to learn from"):
+    with pytest.raises(InputError, match=r"too few different pictures of class 'down' that can be used \(4\) to"):
         look(few, 0, quiet)
     assert any(
         note.startswith("Few pictures to learn from") for note in look(stripes(tmp_path / "bars"), 0, quiet).notes

@@ -1,6 +1,7 @@
 """Own data as a folder of image files, one sub-folder a class."""
 
 import contextlib
+import errno
 import functools
 import warnings
 from collections.abc import Iterator
@@ -23,6 +24,11 @@ from gammacaps.errors import InputError
 VALIDATION = frozenset({"val", "valid", "validation", "dev", "eval"})  # what others call a part that is held out
 GREY_MODES = frozenset({"1", "L", "LA", "La"}) | DEEP_MODES
 COLOUR_MODES = frozenset({"P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV", "LAB"})
+LEAVE_OUT = "with --skip-unreadable of gammacaps train and gammacaps data"
+
+
+class Unreadable(InputError):
+    """A file whose own content can't be used, so that it may be left out."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ def _readable(files: Listing, skipped: list[str]) -> Listing:
             with opened(path) as image:
                 grey = is_grey(path, image.mode)
             decode(path, grey)
-        except InputError:
+        except Unreadable:
             keep[place] = False
             skipped.append(str(path))
     return _where(files, keep)
@@ -222,9 +228,9 @@ def _survey(paths: list[Path], size: tuple[int, int] | None) -> Survey:
 def is_grey(path: Path, mode: str) -> bool:
     """Whether Pillow's mode is a grey one; an error where it can't be read as bytes."""
     if mode not in GREY_MODES | COLOUR_MODES:
-        raise InputError(
+        raise Unreadable(
             f"{path} has pixels of Pillow's mode {mode}, whose range is not known: save it as 8-bit grey or RGB, or "
-            "leave such files out with --skip-unreadable."
+            f"leave such files out {LEAVE_OUT}."
         )
     return mode in GREY_MODES
 
@@ -272,8 +278,13 @@ def _formats() -> tuple[str, ...]:
 
 
 def _broken(path: Path, error: Exception) -> InputError:
+    """What to say of a file: that it is broken, or that the machine did not give it, whatever is in it."""
+    if isinstance(error, MemoryError):
+        return InputError(f"The image {path} can't be read (out of memory): free some memory, or remove the file.")
+    # A broken file makes Pillow look before the file's beginning, which is EINVAL; its own errors have no number.
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+        return InputError(f"The image {path} can't be read ({error.strerror}): check the file and its permissions.")
     cause = "its content is of no known image format" if isinstance(error, UnidentifiedImageError) else error
-    return InputError(
-        f"The image {path} can't be read ({cause}): mend it or remove it, or leave such files out with "
-        "--skip-unreadable."
+    return Unreadable(
+        f"The image {path} can't be read ({cause}): mend it or remove it, or leave such files out {LEAVE_OUT}."
     )

@@ -7,7 +7,6 @@ from typing import Any
 from gammacaps.evaluation.interval import radius
 from gammacaps.program import command
 from gammacaps.runs.run import Run
-from gammacaps.runs.warnings import TrainingWarning
 from gammacaps.start.output import CLEAN, DATA, ROBUST
 
 NAMES = {CLEAN: "trained on clean pictures", ROBUST: "trained under attack"}
@@ -16,6 +15,7 @@ MEANING = {
     "attack": "is at chance under attack",
     "overlearned": "has learned its pictures by heart",
 }
+NEAR = 0.2  # a network that comes no further than this from chance towards all right has learned next to nothing
 
 
 def outcome(out: Path, eps: float) -> str:
@@ -30,15 +30,21 @@ def outcome(out: Path, eps: float) -> str:
     ]
     lines.append("In brackets: the 95% interval.")
     for name, run in runs.items():
+        told: dict[str, str] = {each.kind: each.words for each in run.warnings()}
         largest, often = _largest(results[name])
-        low, _ = results[name]["clean"]["interval"]
-        told = {each.kind: each for each in run.warnings()}
-        if low <= largest and "chance" not in told:
-            words = f"always saying '{often}' would have {largest:.1%} right"
-            told["chance"] = TrainingWarning(0, "chance", f"{words}: {_try(out, eps)}")
-        lines += [f"The network {NAMES[name]} {MEANING[kind]}: {each.words}" for kind, each in told.items()]
+        clean = results[name]["clean"]
+        chance = f"always saying '{often}' would have {largest:.1%} right"
+        if "chance" not in told and clean["interval"][0] <= largest:
+            if clean["accuracy"] <= largest + NEAR * (1 - largest):
+                told["chance"] = f"{chance}. Try a longer training, then a lower --lr."
+            else:
+                lines.append(
+                    f"The network {NAMES[name]} can't be told from chance with {clean['images']} test pictures "
+                    f"({chance}): more pictures are needed."
+                )
+        lines += [f"The network {NAMES[name]} {MEANING[kind]}: {words}" for kind, words in told.items()]
         if told:
-            lines.append(f"To try such options with these pictures: {_try(out, eps)}")
+            lines.append(f"To try such options with these pictures: {_try(out, name, eps)}")
     return "\n".join(lines)
 
 
@@ -54,6 +60,6 @@ def _largest(figures: dict[str, Any]) -> tuple[float, str]:
     return counts[place] / sum(counts), figures["class_names"][place]
 
 
-def _try(out: Path, eps: float) -> str:
-    attack = f"--eps {eps:.3g} --attack-steps 2 --attack-step {0.7 * eps:.3g}"
+def _try(out: Path, name: str, eps: float) -> str:
+    attack = "--no-robust" if name == CLEAN else f"--eps {eps:.3g} --attack-steps 2 --attack-step {0.7 * eps:.3g}"
     return command(f"train --data {shlex.quote(str(out / DATA))} {attack} --batch 64")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gammacaps.data.checks import width_by_height
-from gammacaps.data.folders import Listing, decode, is_grey, list_parts, opened
+from gammacaps.data.folders import Listing, Unreadable, decode, is_grey, list_parts, opened
 from gammacaps.data.inspection import digest_of
 from gammacaps.data.odd_pictures import counted, first_few, odd_notes, oddities
 from gammacaps.data.pixels import to_unit
@@ -97,11 +97,11 @@ def _read(part: str, files: Listing, skipped: list[str]) -> Iterator[Picture]:
             if len(pixels) == 3 and (pixels == pixels[:1]).all():  # grey, stored as colour
                 pixels = np.ascontiguousarray(pixels[:1])
             yield Picture(path, label, part, size, digest_of(pixels), len(pixels) == 1, odd)
-        except InputError as error:
+        except Unreadable as error:
             skipped.append(f"{path} ({_reason(error)})")
 
 
-def _reason(error: InputError) -> str:
+def _reason(error: Unreadable) -> str:
     """Of a sentence about a file what is wrong with it."""
     words = str(error)
     return words.partition(" can't be read (")[2].partition("): ")[0] or words.partition(" has ")[2].partition(":")[0]
@@ -119,27 +119,29 @@ def _without_torn(found: list[Picture], class_names: tuple[str, ...]) -> tuple[l
 
 
 def _refuse_too_few(found: list[Picture], class_names: tuple[str, ...], folder: Path) -> None:
-    counts = Counter(each.label for each in found)
+    counts = Counter(label for label, _ in {(each.label, each.digest) for each in found})
     for label, name in enumerate(class_names):
         if counts[label] < LEAST:
             raise InputError(
-                f"{folder} has {counts[label]} pictures of class '{name}' that can be used, too few to learn from and "
-                f"to test with: add some, {FEW} or more, or move this folder elsewhere."
+                f"{folder} has too few different pictures of class '{name}' that can be used ({counts[label]}) to "
+                f"learn from and to test with: add some, {FEW} or more, or move this folder elsewhere."
             )
 
 
 def split(found: Sequence[Picture], seed: int) -> tuple[list[Picture], list[Picture], list[str]]:
-    """Training and test pictures, no two of which are equal, and notes: the folder's own split, or one by the seed."""
+    """Training and test pictures and notes: the folder's own split, or one by the seed.
+
+    No test picture is equal to a training picture or to another test picture: a copy would be no further test.
+    """
     if any(each.part != "all" for each in found):
         train = [each for each in found if each.part == "train"]
         known = {each.digest for each in train}
         test = [each for each in found if each.part == "test"]
         same = [str(each.path) for each in test if each.digest in known]
         note = f"{counted(len(same), 'test picture')} left out, being among the training pictures too: "
-        kept = [each for each in test if each.digest not in known]
-        return train, kept, [f"{note}{first_few(same)}."] if same else []
+        test, notes = _without_copies([each for each in test if each.digest not in known])
+        return train, test, [*([f"{note}{first_few(same)}."] if same else []), *notes]
     train, test = [], []
-    copies = len(found) - len({each.digest for each in found})
     for label in sorted({each.label for each in found}):
         groups: dict[str, list[Picture]] = {}
         for each in found:
@@ -147,13 +149,24 @@ def split(found: Sequence[Picture], seed: int) -> tuple[list[Picture], list[Pict
                 groups.setdefault(each.digest, []).append(each)
         drawn = list(groups.values())
         random.Random(1_000_003 * seed + label).shuffle(drawn)
-        wanted, held = max(1, round(TESTED * sum(map(len, drawn)))), 0
-        for group in drawn[:-1] if len(drawn) > 1 else drawn:  # one at least is left to learn from
-            (test if held < wanted else train).extend(group)
-            held += len(group)
-        train.extend(drawn[-1] if len(drawn) > 1 else [])
-    notes = [f"{counted(copies, 'picture')} equal to another: equal ones stay together, in training or in test."]
-    return train, test, notes if copies else []
+        wanted = max(1, round(TESTED * len(drawn)))
+        test += [each for group in drawn[:wanted] for each in group]
+        train += [each for group in drawn[wanted:] for each in group]
+    test, notes = _without_copies(test)
+    copies = len(found) - len({each.digest for each in found})
+    note = f"{counted(copies, 'picture')} equal to another: equal ones are never both in training and in test."
+    return train, test, [*([note] if copies else []), *notes]
+
+
+def _without_copies(test: list[Picture]) -> tuple[list[Picture], list[str]]:
+    """Of equal test pictures the first, and a note on the others."""
+    firsts: dict[str, Picture] = {}
+    for each in test:
+        firsts.setdefault(each.digest, each)
+    kept = list(firsts.values())
+    copies = [str(each.path) for each in test if firsts[each.digest] is not each]
+    note = f"{counted(len(copies), 'test picture')} left out, being equal to another test picture: {first_few(copies)}."
+    return kept, [note] if copies else []
 
 
 def target_size(pictures: Pictures, longest: int, asked: int | None) -> tuple[int, int]:
