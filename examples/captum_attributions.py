@@ -20,7 +20,7 @@ def main(run: str = "fashion-mini") -> None:
     images, labels = images[:4], labels[:4]
 
     gradients = IntegratedGradients(model)
-    pixels, error = gradients.attribute(images, target=labels, n_steps=300, return_convergence_delta=True)
+    pixels, error = gradients.attribute(images, target=labels, n_steps=1000, return_convergence_delta=True)
     # Integrated gradients share out the score: over all pixels they sum to score(image) - score(black).
     with torch.no_grad():
         gained = (model(images) - model(torch.zeros_like(images))).gather(1, labels[:, None]).squeeze(1)

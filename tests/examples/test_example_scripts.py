@@ -31,7 +31,9 @@ def test_captum_shares_out_the_scores():
     assert len(rows) == 4
     for score, shared in rows:
         assert float(score) > 0.5  # a trained network
-        assert float(shared) == pytest.approx(float(score), abs=0.003)
+        assert float(shared) == pytest.approx(
+            float(score), abs=0.01
+        )  # what 1,000 steps across kinks of ReLU and pooling miss
     assert len(re.findall(r"most by primary capsule \d+ of 200", out)) == 4
 
 

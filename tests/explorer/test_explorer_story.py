@@ -25,6 +25,15 @@ def told(page):
     return page.locator("#story-text").inner_text()
 
 
+def address(page):
+    """What stands behind the # once it rests: it is written a little after the view."""
+    before = None
+    while (now := page.url) != before:
+        before = now
+        page.wait_for_timeout(300)
+    return now.partition("#")[2]
+
+
 def begin(page):
     page.locator("#story-open").focus()
     page.keyboard.press("Enter")
@@ -39,7 +48,7 @@ def walk(page):
         assert page.locator("#story-title").inner_text() == f"{number} of 6: {title}"
         assert page.evaluate(FOCUS) == "story-next"
         assert page.evaluate(SEEN) > 0
-        found.append((words, page.url.partition("#")[2]))
+        found.append((words, address(page)))
         page.keyboard.press("Enter")
         words = told(page) if number < len(TITLES) else ""
     return found

@@ -50,7 +50,8 @@ def described(network: Network) -> dict[str, Any]:
             if questions.why_not(name, network) is None
         ],
         "trained_on": training.data if training else None,
-        "way": training.way() if training else None,  # of training
+        "under_attack": training.robust if training else None,
+        "way": training.way() if training else None,  # of training, in words
         "eps": network.eps,
         "tau": network.tau,
         "images": len(network.images),
