@@ -17,6 +17,7 @@ AttackLossName = Literal["margin", "ce", "ce-log", "dlr"]
 StartName = Literal["uniform", "blocks"]
 LossName = Literal["own", "ce-log"]
 VerdictWord = Literal["pass", "warn", "fail", "skip"]  # of a check; skip: there was nothing to judge
+PrecisionName = Literal["auto", "float32", "bfloat16"]
 Schedule = Literal["constant", "cosine", "decay"]
 SearchName = Literal["improved", "paper"]
 SHIPPED = Path(__file__).parent / "models" / "weights"  # networks that come with the package

@@ -132,7 +132,7 @@ def pgd_task(preset: str, model: Model, images: Tensor, labels: Tensor) -> Bench
     """A whole attack; how it changes the images is held against one in float32."""
 
     def attacked(plain: bool, low: bool) -> tuple[Tensor, ...]:
-        half = precision(images.device) if low else contextlib.nullcontext()
+        half = precision(TrainConfig(), images.device) if low else contextlib.nullcontext()
         with ways.attacked_by(plain), half:
             return (pgd(model, images, labels, eps=EPS, step=0.01, random_start=False) - images,)
 

@@ -151,7 +151,7 @@ def training_step(
     """A step of training under attack, of a copy of the model: how the images were changed, and the loss."""
     model = copy.deepcopy(model).requires_grad_(True).train()
     learner = new_learner(dataclasses.replace(config, ema=0.0), model, images.device)
-    with attacked_by(plain), precision(images.device):
+    with attacked_by(plain), precision(config, images.device):
         if not plain and fast_attack(model, images, config.attack_loss, "linf", False) is None:
             raise RuntimeError("the fast attack can't run here")
 

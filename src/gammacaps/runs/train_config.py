@@ -12,6 +12,7 @@ from gammacaps.names import (
     VECTOR_PRESETS,
     AttackLossName,
     LossName,
+    PrecisionName,
     PresetName,
     Schedule,
     StartName,
@@ -88,6 +89,9 @@ class TrainConfig:
     gamma: float | None = None
     """Weight of the gamma objective, by which each hidden capsule learns to be active for a set of classes alone and so
     becomes a gamma-capsule; 0 for none. By default 0.3 for the small, deep and residual presets, 0 for the others."""
+    tree: float = 0.0
+    """Weight of the tree objective, by which hidden capsules that speak for the image's class learn to give their votes
+    to that class, so that parse trees agree with the capsules' names (0.1 is much); for training with gamma alone."""
     trades: float = 0.0
     """Weight of TRADES: clean loss plus this times the divergence under attack; 0 trains on attacked images."""
     steps: int | None = None
@@ -126,6 +130,9 @@ class TrainConfig:
     """Seed of the initial weights, the order of the images and the attack's starts."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 and so on."""
+    precision: PrecisionName = "auto"
+    """Numbers that convolutions are computed in, in training: bfloat16 on a GPU and float32 on a CPU (auto), or one of
+    them. A CPU with AVX-512 BF16 or AMX trains faster in bfloat16; capsules are always computed in float32."""
     compile: bool = True
     """Compile EM routing on a GPU (never on a CPU)."""
     log_every: int = 20
@@ -144,7 +151,7 @@ class TrainConfig:
         check_amount("turn", self.turn, most=180)
         for name in ("brightness", "contrast", "weight_perturbation"):
             check_amount(name, getattr(self, name), most=1)
-        for name in ("attack_step", "trades", "reconstruction", "gamma", "weight_decay"):
+        for name in ("attack_step", "trades", "reconstruction", "gamma", "tree", "weight_decay"):
             check_amount(name, getattr(self, name))
         for name in ("epochs", "minutes"):
             check_amount(name, getattr(self, name), zero=False, most=MOST)
@@ -156,6 +163,8 @@ class TrainConfig:
             raise InputError(f"routing {self.routing} is for the presets {several}, not {self.preset}: leave it out.")
         if self.gamma and self.preset == "cnn":
             raise InputError("gamma is for networks with hidden capsules, and a cnn has none: leave it out.")
+        if self.tree and not self.gamma_weight():
+            raise InputError("tree is for training with the gamma objective: give gamma as well, or leave tree out.")
         if self.loss == "ce-log" and self.preset == "cnn":
             raise InputError("loss ce-log is for capsules; a cnn learns from cross-entropy anyway: leave it out.")
         check_amount("lr", self.lr, zero=False, most=1e30)  # float32 ends soon after

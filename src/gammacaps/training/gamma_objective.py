@@ -14,6 +14,7 @@ from torch.nn.functional import one_hot
 
 from gammacaps.models import Parse
 from gammacaps.training.class_sets import ClassSets
+from gammacaps.training.tree_objective import parent_entropy
 
 ON = 0.5  # a capsule longer than this counts as active, as in the audit
 NEAR_END = 1e-6  # lengths nearer to 0 or 1 count as this, for their logarithm
@@ -52,6 +53,13 @@ class GammaObjective(nn.Module):
             active.append((lengths.detach() > ON).float())
         members = one_hot(labels, len(sets)).float()  # B N
         return torch.stack(terms).sum(), members.T @ torch.cat(active, dim=1) / len(labels)
+
+    def tree(self, parse: Parse, labels: Int[Tensor, "B"]) -> Float[Tensor, ""]:
+        """The term of the tree objective, for the capsules that vote for class capsules."""
+        couplings = parse.couplings[-1]
+        assert couplings is not None
+        sets: Tensor = self.get_buffer(f"sets_{len(self.layers) - 1}")
+        return parent_entropy(couplings.float(), labels, sets[labels])
 
 
 def set_counts(active: Float[Tensor, "N J"]) -> dict[str, int]:

@@ -79,6 +79,7 @@ class Objective(nn.Module):
         super().__init__()
         self.config, self.model = config, model
         self.gamma = GammaObjective(sets, model.classes) if sets and config.gamma_weight() else None
+        self.builds_tree = self.gamma is not None and config.tree > 0
         self.reconstructs = model.reconstructs and config.reconstruction > 0
 
     def all_learn(self) -> bool:
@@ -118,7 +119,7 @@ class Objective(nn.Module):
 
     def _attacked(self, images: Tensor, labels: Tensor, noise: Tensor, step: int, progress: float) -> Tensor:
         config, model, clean = self.config, self.model, None
-        with precision(images.device):
+        with precision(config, images.device):
             if config.trades:
                 with torch.no_grad():
                     clean = model(images)
@@ -128,8 +129,8 @@ class Objective(nn.Module):
         """The loss and what it consists of, and the accuracy (under attack)."""
         config, model = self.config, self.model
         name = loss_name(config, model)
-        with precision(images.device):
-            parse = model.parse(attacked, couplings=False) if has_capsules(model) else None
+        with precision(config, images.device):
+            parse = model.parse(attacked, couplings=self.builds_tree) if has_capsules(model) else None
             scores = model(attacked) if parse is None else parse.scores
             if config.trades and config.robust:
                 clean = model(images)
@@ -149,6 +150,10 @@ class Objective(nn.Module):
             term, active = self.gamma(parse, labels)
             losses |= {"gamma": term.detach(), ACTIVE: active}
             loss = loss + config.gamma_weight() * term
+            if self.builds_tree:
+                term = self.gamma.tree(parse, labels)
+                losses["tree"] = term.detach()
+                loss = loss + config.tree * term
         return {"loss": loss, **losses, "accuracy": (scores.argmax(dim=1) == labels).float().mean()}
 
 
@@ -178,8 +183,8 @@ def loss_name(config: TrainConfig, model: Model) -> str:
     return model.loss if config.loss == "own" else config.loss
 
 
-def precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """bfloat16 convolutions on a GPU (routing stays in float32), float32 on a CPU."""
-    if device.type == "cuda":
-        return torch.autocast("cuda", dtype=torch.bfloat16)
+def precision(config: TrainConfig, device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """Convolutions in bfloat16 or float32, as the configuration says or the device does best; routing in float32."""
+    if config.precision == "bfloat16" or (config.precision == "auto" and device.type == "cuda"):
+        return torch.autocast(device.type, dtype=torch.bfloat16)
     return contextlib.nullcontext()

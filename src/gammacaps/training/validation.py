@@ -81,7 +81,7 @@ def _right(config: TrainConfig, model: Model, images: Tensor, labels: Tensor, se
     for loss in dict.fromkeys((config.attack_loss, "ce")) if config.robust else ():
         generator = torch.Generator(images.device).manual_seed(seed)
         size = REACH * config.eps / STEPS
-        with precision(images.device):
+        with precision(config, images.device):
             ways: dict[str, Any] = {"steps": STEPS, "loss": loss, "norm": config.norm, "generator": generator}
             moved = pgd(model, images, labels, eps=config.eps, step=size, **ways)
         right &= _predicted(model, moved) == labels
