@@ -2,6 +2,7 @@
 // the page is as it was before. It is a part of the page like any other: nothing is locked while it is open.
 
 import { byId, make } from "./make.js";
+import { isOver } from "./over.js";
 import { strongest } from "./patches.js";
 import { CHANGES, isBlank, state } from "./state.js";
 import { FAILED, NO_IMAGE, TITLES, agree, alone, attack, broken, holds, tree, vote } from "./story-words.js";
@@ -28,7 +29,7 @@ export class Story {
     byId("story-dots").replaceChildren(...TITLES.map((title, step) => make("li", {},
       make("button", { type: "button", "aria-label": `Step ${step + 1}: ${title}`, onclick: () => this.go(step) }))));
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && this.at !== null && !byId("export").open) this.leave();
+      if (event.key === "Escape" && this.at !== null && !isOver()) this.leave();
     });
     this.box.addEventListener("keydown", (event) => {
       const step = this.at + ({ ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0);
