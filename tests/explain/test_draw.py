@@ -264,7 +264,9 @@ def test_a_capsule_stands_at_the_same_spot_in_both_trees():
 
 def test_capsules_and_edges_are_named_for_a_page_to_act_on():
     root = ET.fromstring(draw(tree_of(PRIMARY, HIDDEN)))
-    named = {g.get("data-capsule"): g.find(SVG + "circle") for g in root.iter(SVG + "g")}
+    groups = list(root.iter(SVG + "g"))
+    named = {g.get("data-capsule"): g.find(SVG + "circle") for g in groups if g.get("data-capsule")}
+    assert [g.get("data-name-of") for g in groups if g.get("data-name-of")] == ["2.0", "2.1", "2.2"]
     assert set(named) == {"0.0", "0.1", "0.2", "0.6", "0.7", "1.1", "1.2", "1.3", "2.0", "2.1", "2.2"}
     assert named["1.2"].find(SVG + "title").text.startswith("hidden 1 capsule 2:")
     edges = [(p.get("data-from"), p.get("data-to")) for p in root.iter(SVG + "path") if p.get("data-from")]

@@ -61,7 +61,8 @@ def draw_capsules(
             drawn = disc(spot, column.radius, colour, strength, active, mark, str(capsule), hover)
         yield tag("g", drawn, data_capsule=name_of(l, capsule))
         if column.names:
-            yield from beside(spot, column.radius, column.names.get(capsule, f"capsule {capsule}"), bool(known))
+            name = column.names.get(capsule, f"capsule {capsule}")
+            yield tag("g", *beside(spot, column.radius, name, bool(known)), data_name_of=name_of(l, capsule))
 
 
 def beside(spot: Point, r: float, name: str, known: bool) -> Iterator[str]:
@@ -70,7 +71,7 @@ def beside(spot: Point, r: float, name: str, known: bool) -> Iterator[str]:
     x, top = spot[0] + r + 6, spot[1] + 4 - 5.75 * (len(lines) - 1)
     faint = {} if known else {"fill_opacity": 0.6}
     for n, line in enumerate(lines):
-        yield words(line, x, top + 11.5 * n, size=11.5, pointer_events="none", **faint)
+        yield words(line, x, top + 11.5 * n, size=11.5, **faint)
 
 
 @functools.lru_cache(64)
