@@ -190,7 +190,7 @@ async function breakIt() {
     remember();
     refresh();
     byId("broken").textContent = found.eps === null ? `It holds up to ${radius(found.most)}.`
-      : `${radius(found.eps)} breaks it, ${radius(found.eps - found.step)} does not.`;
+      : `${radius(found.eps)} breaks it, ${radius(found.held)} does not.`;
   } catch (error) {
     if (error.name !== "AbortError") failed(error);
   }

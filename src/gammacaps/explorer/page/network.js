@@ -72,12 +72,12 @@ export class Network {
     }
   }
 
-  // The smallest eps at which the attack changes the answer.
-  async weakest() {
+  // The smallest eps at which the attack changes the answer; `first` is tried before any other.
+  async weakest(first = this.facts.eps) {
     const signal = this.latest.next();
     try {
       this.hooks.progress(this.place, 0, 0);
-      return await follow("/api/breaking", { ...this.question(), ...this.aimed() }, signal, (done, of) => this.hooks.progress(this.place, done, of));
+      return await follow("/api/breaking", { ...this.question(), ...this.aimed(), eps: first }, signal, (done, of) => this.hooks.progress(this.place, done, of));
     } finally {
       if (!signal.aborted) this.hooks.progress(this.place, null);
     }
@@ -174,7 +174,7 @@ export class Network {
     this.shots.replaceChildren(make("div", { class: "shots" },
       shot("", attacked.png, this.heading ? `attacked: ${facts.name}` : "attacked"), this.words,
       shot("small", png, magnified >= 1.05 ? `difference × ${+magnified.toFixed(1)}` : "difference", "mid-grey: unchanged")));
-    this.words.replaceChildren(...this.judge(), answer.coarse ? " A first look, in few steps." : "", ` No pixel changed by more than ${radius(+largest.toFixed(3))}. ${answer.words ? tail(answer.words) : ""}`);
+    this.words.replaceChildren(...this.judge(), answer.coarse ? " A first look, in few steps." : "", ` No pixel changed by more than ${radius(outward(largest, answer.eps))}. ${answer.words ? tail(answer.words) : ""}`);
   }
 
   // The badge, and a sentence where it needs one. Only what was right can be broken.
@@ -243,6 +243,9 @@ export class Network {
 }
 
 const one = (name) => `${/^([aeiou8]|1[18]$)/i.test(name) ? "an" : "a"} ${name}`;
+
+// The largest change of a pixel, never less than it was: the attack's own radius where it comes that far.
+const outward = (largest, eps) => (largest > eps - 1e-4 ? eps : Math.ceil(1000 * largest) / 1000);
 
 // The first sentence tells what the badge says already.
 const tail = (words) => words.slice(words.indexOf(". ") + 2);

@@ -176,7 +176,7 @@ export class Story {
   async search(now) {
     for (const network of this.networks) {
       if (this.found.get(network)?.image === state.image) continue;
-      this.found.set(network, { image: state.image, ...(await network.weakest()) });
+      this.found.set(network, { image: state.image, ...(await network.weakest(this.main.facts.eps)) });
       if (!now()) return null;
     }
     const breaks = (network) => this.found.get(network).eps ?? Infinity;
@@ -207,8 +207,11 @@ export class Story {
     if (!now()) return "";
     this.mark(stronger.shots, stronger.scores, stronger.pair);
     const { facts, answer: { sides: [clean, attacked] } } = stronger;
+    const own = this.found.get(stronger);
+    // What the search found by halving gives way to what is on show.
+    const found = attacked.predicted === clean.predicted ? own : { ...own, eps: Math.min(own.eps ?? eps, eps) };
     const trained = facts.under_attack ? ", trained under attack," : "";
-    return holds({ names: this.names, weaker: weaker.facts.name, stronger: facts.name, trained, clean, attacked, eps, found: this.found.get(stronger) });
+    return holds({ names: this.names, weaker: weaker.facts.name, stronger: facts.name, trained, clean, attacked, eps, found });
   }
 
   async alone(now) {
