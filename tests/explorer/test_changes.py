@@ -106,6 +106,11 @@ def test_the_radii_that_are_tried_have_the_one_that_is_asked_for_among_them():
     assert radii_with(2)[-1] == 0.5  # no more than the page tries
 
 
+def with_active_classes(tree):
+    top = tree.layers[-1]
+    return dataclasses.replace(tree, layers=(*tree.layers[:-1], dataclasses.replace(top, activations=(1.0,) * 10)))
+
+
 def test_the_sentence_names_what_leads_to_the_answer_and_what_is_absent(networks):
     network = networks[0]
     tree = parse_tree(network.model, network.images[3], tau=0.1, class_names=network.class_names)
@@ -128,9 +133,15 @@ def test_the_sentence_names_what_leads_to_the_answer_and_what_is_absent(networks
     middling = parse_tree(network.model, network.images[3], tau=sorted(lengths)[1], class_names=network.class_names)
     shortest = sorted(range(6), key=lengths.__getitem__)[:2]
     absent = " and ".join(f"name {i}" for i in shortest)
-    assert why(middling, named)["words"].endswith(f" active; the capsules for {absent} are not.")
+    assert why(with_active_classes(middling), named)["words"].endswith(f" active; the capsules for {absent} are not.")
     none = parse_tree(network.model, network.images[3], tau=0.99, class_names=network.class_names)
-    assert why(none, named)["words"] == f"{verdict}, the longest class capsule, though no active capsule chose it."
+    longest = max(none.layers[-1].activations)
+    assert why(none, named)["words"] == (
+        f"No class capsule is active (longer than 0.99): {verdict} is named only because something must be answered, "
+        f"and its capsule is the longest, {longest:.2f}."
+    )
+    chosen_by_none = why(with_active_classes(none), named)["words"]
+    assert chosen_by_none == f"{verdict}, the longest class capsule, though no active capsule chose it."
 
 
 def test_the_sentence_is_short_and_tells_capsules_without_a_name_by_their_number():

@@ -59,6 +59,7 @@ QUESTIONS = {
     "a test image": {"image": {"sample": 3}, "off": []},
     "the other network": {"image": {"sample": 4}, "network": 1, "off": []},
     "a higher threshold, all capsules": {"image": {"sample": 7}, "tau": 0.4, "all": True, "off": []},
+    "a threshold that no class capsule reaches": {"image": {"sample": 7}, "tau": 0.8, "off": []},
     "capsules off": {"image": {"sample": 8}, "off": [[0, 5], [1, 2]]},
     "the last iteration alone": {"image": {"sample": 9}, "last": True, "off": []},
     "pixels": {"image": {"pixels": base64.b64encode(bytes(range(256)) * 3 + bytes(16)).decode()}, "off": []},
