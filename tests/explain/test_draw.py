@@ -15,6 +15,7 @@ import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.explain.difference import difference
 from gammacaps.explain.draw import draw, draw_pair, draw_routing
+from gammacaps.explain.draw.capsules import name_lines
 from gammacaps.explain.draw.layout import TOP, has_places, lay_out
 from gammacaps.explain.draw.paths import OTHER, PALETTE, WIDEST, bundles, colours_of, leads_to
 from gammacaps.explain.draw.svg import shown
@@ -272,6 +273,13 @@ def test_capsules_and_edges_are_named_for_a_page_to_act_on():
     edges = [(p.get("data-from"), p.get("data-to")) for p in root.iter(SVG + "path") if p.get("data-from")]
     assert edges[0] == ("0.0 0.1", "1.1")
     assert ("1.2", "2.1") in edges
+
+
+def test_a_name_that_is_too_long_keeps_the_number_that_tells_it_from_another():
+    assert name_lines("T-shirt, Pullover and 4 more", 2) == ["T-shirt, Pullover", "and 4 more"]
+    assert name_lines("T-shirt, Pullover and 4 more", 1) == ["T-shirt, …"]
+    assert name_lines("T-shirt, Pullover and 4 more (12)", 1) == ["T-shirt, … (12)"]
+    assert name_lines("shoes (3)", 1) == ["shoes (3)"]
 
 
 def test_a_drawing_is_the_same_each_time():

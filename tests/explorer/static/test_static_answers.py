@@ -77,7 +77,7 @@ def test_trees_sentences_and_scores_are_the_server_s(ask, networks, what):
 
 
 def test_named_capsules_are_drawn_and_told_by_their_names(worker_of, tmp_path):
-    sets = [[0, 2], [5, 7, 9], [1], [3, 4], [6], [8]]
+    sets = [[0, 2], [5, 7, 9], [1], [3, 4], [5, 7, 9], [8]]
     (network,) = load_networks([str(named_run(tmp_path / "named", sets))], ExploreConfig())
     assert network.names
     write_folder([network], tmp_path / "page")
