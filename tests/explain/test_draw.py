@@ -15,6 +15,7 @@ import gammacaps
 from gammacaps.errors import InputError
 from gammacaps.explain.difference import difference
 from gammacaps.explain.draw import draw, draw_pair, draw_routing
+from gammacaps.explain.draw.capsules import name_lines
 from gammacaps.explain.draw.layout import TOP, has_places, lay_out
 from gammacaps.explain.draw.paths import OTHER, PALETTE, WIDEST, bundles, colours_of, leads_to
 from gammacaps.explain.draw.svg import shown
@@ -264,12 +265,21 @@ def test_a_capsule_stands_at_the_same_spot_in_both_trees():
 
 def test_capsules_and_edges_are_named_for_a_page_to_act_on():
     root = ET.fromstring(draw(tree_of(PRIMARY, HIDDEN)))
-    named = {g.get("data-capsule"): g.find(SVG + "circle") for g in root.iter(SVG + "g")}
+    groups = list(root.iter(SVG + "g"))
+    named = {g.get("data-capsule"): g.find(SVG + "circle") for g in groups if g.get("data-capsule")}
+    assert [g.get("data-name-of") for g in groups if g.get("data-name-of")] == ["2.0", "2.1", "2.2"]
     assert set(named) == {"0.0", "0.1", "0.2", "0.6", "0.7", "1.1", "1.2", "1.3", "2.0", "2.1", "2.2"}
     assert named["1.2"].find(SVG + "title").text.startswith("hidden 1 capsule 2:")
     edges = [(p.get("data-from"), p.get("data-to")) for p in root.iter(SVG + "path") if p.get("data-from")]
     assert edges[0] == ("0.0 0.1", "1.1")
     assert ("1.2", "2.1") in edges
+
+
+def test_a_name_that_is_too_long_keeps_the_number_that_tells_it_from_another():
+    assert name_lines("T-shirt, Pullover and 4 more", 2) == ["T-shirt, Pullover", "and 4 more"]
+    assert name_lines("T-shirt, Pullover and 4 more", 1) == ["T-shirt, …"]
+    assert name_lines("T-shirt, Pullover and 4 more (12)", 1) == ["T-shirt, … (12)"]
+    assert name_lines("shoes (3)", 1) == ["shoes (3)"]
 
 
 def test_a_drawing_is_the_same_each_time():

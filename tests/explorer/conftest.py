@@ -1,5 +1,7 @@
 """For the tests of the explorer: the browser, two tiny runs, and a server that shows them."""
 
+import dataclasses
+
 import pytest
 from browser import Watch, browser  # noqa: F401  a fixture
 from paging import DESK
@@ -26,6 +28,14 @@ def networks(runs):
     return load_networks([str(run) for run in runs], ExploreConfig())
 
 
+@pytest.fixture(scope="session")
+def named_networks(networks):
+    """One whose hidden capsules have names: what they were trained for, as nobody has audited it."""
+    shoes, clothes = (5, 7, 9), (0, 2, 3, 4, 6)
+    about = dataclasses.replace(networks[0].about, class_sets={"hidden 1": (clothes, (1,), (8,), (3,), shoes, (2,))})
+    return [dataclasses.replace(networks[0], audit=None, about=about)]
+
+
 @pytest.fixture(scope="module")
 def port(networks):
     with serving(networks) as (port, _):
@@ -36,6 +46,13 @@ def port(networks):
 def alone(networks):
     """The address of a page with one network."""
     with serving(networks[:1]) as (port, _):
+        yield f"http://127.0.0.1:{port}/"
+
+
+@pytest.fixture(scope="module")
+def named(named_networks):
+    """The address of a page with one network whose hidden capsules have names."""
+    with serving(named_networks) as (port, _):
         yield f"http://127.0.0.1:{port}/"
 
 

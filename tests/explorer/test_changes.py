@@ -8,6 +8,7 @@ import torch
 from gammacaps.errors import InputError
 from gammacaps.explain.parsing import parse_tree
 from gammacaps.explorer import answers
+from gammacaps.explorer.answers.breaking import radii_with
 from gammacaps.explorer.answers.patches import middle_of
 from gammacaps.explorer.answers.why import because, why
 from gammacaps.explorer.changes import changed, read_change
@@ -81,10 +82,33 @@ def test_the_weakest_attack_breaks_and_one_step_less_does_not(networks):
     network = networks[0]
     found = answers.breaking(read_breaking(SAMPLE, networks), network, quiet)
     before, now = found["predicted"]
-    for eps, answer in ((found["eps"], now), (found["eps"] - found["step"], before)):
+    for eps, answer in ((found["eps"], now), (found["held"], before)):
         made = answers.attack(read_attack({**SAMPLE, "eps": eps}, networks), network, quiet)
         assert made["attacked"]["predicted"] == answer
     assert before != now
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("eps", [8 / 255, 2 / 255, 0.9])
+def test_the_weakest_attack_agrees_with_an_attack_at_the_training_s_radius(networks, eps):
+    trained = [dataclasses.replace(networks[0], eps=eps)]
+    at_it = answers.attack(read_attack(SAMPLE, trained), trained[0], quiet)
+    found = answers.breaking(read_breaking(SAMPLE, trained), trained[0], quiet)
+    breaks_at_it = at_it["attacked"]["predicted"] != at_it["clean"]["predicted"]
+    assert (found["eps"] <= eps) == breaks_at_it
+    assert found["held"] < found["eps"]
+
+
+def test_the_radii_that_are_tried_have_the_one_that_is_asked_for_among_them():
+    assert len(radii_with(0.1)) == 101
+    assert len(radii_with(8 / 255)) == 102
+    assert radii_with(8 / 255)[6:9] == [0.03, 8 / 255, 0.035]
+    assert radii_with(2)[-1] == 0.5  # no more than the page tries
+
+
+def with_active_classes(tree):
+    top = tree.layers[-1]
+    return dataclasses.replace(tree, layers=(*tree.layers[:-1], dataclasses.replace(top, activations=(1.0,) * 10)))
 
 
 def test_the_sentence_names_what_leads_to_the_answer_and_what_is_absent(networks):
@@ -109,9 +133,15 @@ def test_the_sentence_names_what_leads_to_the_answer_and_what_is_absent(networks
     middling = parse_tree(network.model, network.images[3], tau=sorted(lengths)[1], class_names=network.class_names)
     shortest = sorted(range(6), key=lengths.__getitem__)[:2]
     absent = " and ".join(f"name {i}" for i in shortest)
-    assert why(middling, named)["words"].endswith(f" active; the capsules for {absent} are not.")
+    assert why(with_active_classes(middling), named)["words"].endswith(f" active; the capsules for {absent} are not.")
     none = parse_tree(network.model, network.images[3], tau=0.99, class_names=network.class_names)
-    assert why(none, named)["words"] == f"{verdict}, the longest class capsule, though no active capsule chose it."
+    longest = max(none.layers[-1].activations)
+    assert why(none, named)["words"] == (
+        f"No class capsule is active (longer than 0.99): {verdict} is named only because something must be answered, "
+        f"and its capsule is the longest, {longest:.2f}."
+    )
+    chosen_by_none = why(with_active_classes(none), named)["words"]
+    assert chosen_by_none == f"{verdict}, the longest class capsule, though no active capsule chose it."
 
 
 def test_the_sentence_is_short_and_tells_capsules_without_a_name_by_their_number():

@@ -126,7 +126,7 @@ def test_a_view_can_be_exported(opened, alone, networks, tmp_path):
     answer = figures["networks"][0]  # what the server, or a page without one, has answered
     assert pictures[:2] == [answer["clean"]["png"], answer["attacked"]["png"]]
     said = ["".join(each.itertext()) for each in svg.iter("{http://www.w3.org/2000/svg}text")]
-    assert said[:2] == ["sda", "attacked by PGD, 40 steps, eps 0.10; switched off: hidden 1, capsule 2"]
+    assert said[:2] == ["sda", "attacked by PGD, 40 steps, eps 0.1; switched off: hidden 1, capsule 2"]
     for k, name in enumerate(networks[0].class_names):
         place = said.index(name)
         assert said[place + 1] == " → ".join(f"{answer[side]['scores'][k]:.2f}" for side in ("clean", "attacked"))

@@ -1,11 +1,13 @@
 """The page in a real browser: the guided story, walked by keyboard, tells what the page shows, and locks nothing."""
 
+import dataclasses
 import json
 import re
 
 import pytest
 from browser import faults
-from paging import DESK, drag, keep, pad_pixels, settled, until
+from paging import DESK, drag, keep, pad_pixels, set_slider, settled, until
+from serving import serving
 
 from gammacaps.explorer import answers
 from gammacaps.explorer.questions import read_attack, read_breaking
@@ -106,6 +108,39 @@ def test_of_two_networks_it_shows_which_one_holds(opened, both, networks):
     else:
         assert steps[5][0].startswith("On this image neither is stronger")
     assert watch.complaints == []
+
+
+def test_a_radius_between_two_steps_of_the_slider_is_the_same_in_all_steps(opened, networks):
+    trained = [dataclasses.replace(network, eps=8 / 255) for network in networks]
+    with serving(trained) as (port, _):
+        page, watch = opened(f"http://127.0.0.1:{port}/")
+        begin(page)
+        for _ in range(3):
+            page.keyboard.press("Enter")
+            words = told(page)
+        assert "Each pixel may change by 8/255" in words
+        assert page.locator("#eps-value").inner_text() == "8/255"
+        page.wait_for_url("**eps=0.03137*")
+        assert (
+            "No pixel changed by more than 8/255."
+            in page.locator(".network .words, #attacked .words").first.inner_text()
+        )
+        page.locator("#attack-kind").select_option("fgsm")
+        settled(page)
+        assert page.locator("#eps-value").inner_text() == "8/255"  # another attack, as strong
+        page.locator("#attack-kind").select_option("pgd")
+        broke = ", and the answer is now" in words
+        page.locator("#story-next").click()
+        told(page)
+        if broke:
+            assert float(re.search(r"eps=([\d.]+)", address(page))[1]) <= 8 / 255
+        page.locator("#story-leave").click()
+        set_slider(page, "eps", 0.03)  # the slider has no step nearer to it
+        settled(page)
+        assert page.locator("#eps-value").inner_text() == "8/255"
+        set_slider(page, "eps", 0.04)
+        assert page.locator("#eps-value").inner_text() == "0.04"
+        assert watch.complaints == []
 
 
 def test_the_patch_and_way_of_one_capsule_are_marked_at_first(opened, alone):

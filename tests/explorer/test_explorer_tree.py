@@ -1,7 +1,8 @@
 """The page in a real browser: trees are stepped through and their capsules clicked, of one network or two."""
 
 import pytest
-from paging import keep, set_slider, settled, shown_scores
+from browser import faults
+from paging import DESK, keep, set_slider, settled, shown_scores
 from serving import make_run, serving
 
 from gammacaps.explorer import answers
@@ -79,6 +80,25 @@ def test_a_capsule_can_be_clicked_read_and_switched_off(opened, alone, networks)
     assert shown_scores(page) == before
     page.locator(".strongest button").nth(1).click()
     page.wait_for_url("**sample=*")
+    assert watch.complaints == []
+
+
+@pytest.mark.parametrize("viewport", [DESK, {"width": 390, "height": 844}], ids=["desk", "phone"])
+def test_a_capsule_s_name_is_pointed_at_and_clicked_like_its_dot(opened, named, viewport):
+    page, watch = opened(f"{named}#sample=3", viewport)
+    assert page.locator('.tree [data-name-of="1.4"]').text_content() == "shoes"
+    for name, said in (("1.4", "hidden 1 capsule 4 (shoes): "), ("2.1", "Trouser: ")):
+        words = page.locator(f'.tree [data-name-of="{name}"] text').first
+        words.scroll_into_view_if_needed()
+        words.hover()
+        assert page.locator(".readout").inner_text().startswith(said)
+        assert page.locator(f'.tree.tracing [data-capsule="{name}"].lit').count() == 1
+        words.click()
+        page.wait_for_url(f"**capsule=0.{name}*")
+        assert page.locator(f'.tree [data-capsule="{name}"]').get_attribute("aria-pressed") == "true"
+    buttons = page.locator('.tree [role="button"]')
+    assert buttons.count() == page.locator(".tree [data-capsule]").count()  # a name is no button of its own
+    assert faults(page) == []
     assert watch.complaints == []
 
 

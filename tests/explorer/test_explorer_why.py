@@ -1,6 +1,6 @@
 """The page in a real browser: pointing at capsules marks where they look, "Why?" leaves what leads to the answer."""
 
-from paging import keep, settled, until
+from paging import drag, keep, set_slider, settled, until
 from serving import asked
 
 from gammacaps.explorer import answers
@@ -58,6 +58,20 @@ def test_pointing_at_a_capsule_marks_the_patch_that_it_looks_at(opened, alone, n
     page.locator(f'{top} [data-capsule="1.4"]').click()
     page.locator("#title").hover()
     until(page, lambda: shown() == place_of(max(own)[1]))  # what is chosen stays marked
+    assert watch.complaints == []
+
+
+def test_where_no_class_capsule_is_active_answer_and_sentence_say_so(opened, alone):
+    page, watch = opened(alone + "#sample=3&tau=0.8")
+    assert page.locator(".why").inner_text().startswith("No class capsule is active (longer than 0.8): ")
+    assert page.locator(".answer").inner_text().endswith(", though no class capsule is active")
+    page.locator("#clear").click()
+    drag(page, (0.3, 0.3), (0.7, 0.7))  # of a drawing nobody knows the class
+    settled(page)
+    assert page.locator(".answer").inner_text().endswith(", though no class capsule is active")
+    set_slider(page, "tau", 0.1)
+    settled(page)
+    assert "active" not in page.locator(".answer").inner_text()
     assert watch.complaints == []
 
 

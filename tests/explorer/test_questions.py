@@ -9,7 +9,7 @@ from serving import make_run
 from gammacaps.errors import InputError
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_networks
-from gammacaps.explorer.questions import image_of, read_activate, read_attack, read_parse
+from gammacaps.explorer.questions import image_of, read_activate, read_attack, read_breaking, read_parse
 
 SAMPLE = {"image": {"sample": 3}}
 
@@ -78,6 +78,13 @@ def test_what_is_no_question_about_a_tree_is_told(networks, body, words):
 def test_what_is_no_question_about_an_attack_is_told(networks, fields, words):
     with pytest.raises(InputError, match=words):
         read_attack({**SAMPLE, **fields}, networks)
+
+
+def test_a_search_for_the_weakest_attack_begins_at_the_training_s_radius_or_the_one_asked_for(networks):
+    assert read_breaking(SAMPLE, networks).eps == networks[0].eps
+    assert read_breaking({**SAMPLE, "eps": 0.03}, networks).eps == 0.03
+    with pytest.raises(InputError, match="eps must be a number from 1e-06 to 1, not 0"):
+        read_breaking({**SAMPLE, "eps": 0}, networks)
 
 
 def test_a_network_whose_capsules_depend_on_neighbours_is_not_said_to_have_none(tmp_path):

@@ -13,7 +13,6 @@ from torch import nn
 import gammacaps
 from gammacaps.attacks import pgd
 from gammacaps.errors import InputError
-from gammacaps.evaluation.interval import radius
 
 EPS = 8 / 255
 
@@ -158,8 +157,3 @@ def test_the_step_of_pgd_follows_each_radius():
     moved = pgd(trained(), images, labels, eps=0.5, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert (trained()(moved).argmax(1) == labels).float().mean() <= found["attacks"][1]["accuracy"] + 0.1
-
-
-@pytest.mark.parametrize(("eps", "words"), [(0.1, "0.1"), (8 / 255, "8/255"), (0.3, "0.3"), (1, "1"), (0.2, "0.2")])
-def test_a_radius_is_written_as_people_do(eps, words):
-    assert radius(eps) == words

@@ -112,13 +112,25 @@ def full() -> Page:
         "scores": Scores(tuple(rows), 500, ("40 steps of 0.001 reach 0.04, less than eps 0.3.",)),
         "checks": (
             ShownCheck(
-                "More steps help no more", "pass", "0.4 points", "Ten times the steps lower the accuracy by 0.4 points."
+                "More steps help no more",
+                "pass",
+                "0.4%",
+                "of the images fall only to longer attacks",
+                "Ten times the steps lower the accuracy by 0.4 points.",
             ),
             ShownCheck(
-                "The attack crosses its ball", "warn", "0.04 of 0.3", "The steps are too short for the largest eps."
+                "The attack crosses its ball",
+                "warn",
+                "0.04",
+                "times eps is how far the steps reach",
+                "The steps are too short for the largest eps.",
             ),
             ShownCheck(
-                "Noise does less than an attack", "fail", "12 points", "Random noise does more harm than the attack."
+                "Noise does less than an attack",
+                "fail",
+                "12.0%",
+                "of the images fall to noise and not to gradients",
+                "Random noise does more harm than the attack.",
             ),
         ),
         "strength": strength,

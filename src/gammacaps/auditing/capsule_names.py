@@ -1,5 +1,6 @@
 """What hidden capsules are called: by the classes that an audit found, or that training gave them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ def capsule_names(
     """The names of hidden capsules, by (layer's index, capsule).
 
     A capsule that was audited has a name if it is a gamma-capsule: any other says nothing that holds. Of one that was
-    not, it is that of the class set that it was trained for, if there is one.
+    not, it is that of the class set that it was trained for, if there is one. Where several capsules of a layer have
+    the same name, each has its number after it: "shoes (3)".
 
     Args:
         layers: the network's, from the primary capsules to the classes.
@@ -29,7 +31,9 @@ def capsule_names(
         sets: dict[int, Sequence[int] | None] = dict(enumerate(given.get(layer, ())))
         for row in rows_of(audit, layer):
             sets[row["capsule"]] = row["classes"] if row["kind"] == GAMMA else None
-        names |= {(l, i): name_of_classes(own, class_names, data_name) for i, own in sets.items() if own}
+        own_names = {i: name_of_classes(own, class_names, data_name) for i, own in sets.items() if own}
+        times = Counter(own_names.values())
+        names |= {(l, i): name if times[name] == 1 else f"{name} ({i})" for i, name in own_names.items()}
     return names
 
 

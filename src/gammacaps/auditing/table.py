@@ -9,6 +9,7 @@ from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS, NON_ROBUST, NOT_USEFUL,
 from gammacaps.auditing.worth import is_strong, told
 from gammacaps.data.group_names import name_of_classes
 from gammacaps.evaluation.interval import two_places
+from gammacaps.radius import radius
 
 WIDE = 118  # letters of a line of words
 NOTE = (
@@ -22,7 +23,7 @@ def verdict(results: dict[str, Any]) -> str:
     total, eps = totals(results), results["eps"][-1]
     names = [layer["layer"] for layer in results["layers"]]
     which = "hidden" if all(name.startswith("hidden") for name in names) else " and ".join(names)
-    words = f"{total[GAMMA]} of {active(total)} active {which} capsules are gamma-capsules at eps {eps:g}"
+    words = f"{total[GAMMA]} of {active(total)} active {which} capsules are gamma-capsules at eps {radius(eps)}"
     words += f" and tau {results['tau']:g}" + (" in a strong audit" if is_strong(results) else "")
     others = ", ".join(f"{total[kind]} {kind}" for kind in (NON_ROBUST, NOT_USEFUL) if total[kind])
     words += f" ({others})" if others else ""

@@ -4,6 +4,7 @@ from typing import Any
 
 from gammacaps.auditing.kinds import GAMMA
 from gammacaps.data.group_names import listed
+from gammacaps.radius import radius
 
 
 def told(results: dict[str, Any]) -> list[str]:
@@ -46,7 +47,7 @@ def _by_pattern(results: dict[str, Any]) -> list[str]:
     clean, attacked, own, own_attacked = (f"{100 * found[name]:.0f}%" for name in shares)
     return [
         f"From which of the {found['capsules']} capsules are active, and nothing else, the class is told in {clean} of "
-        f"the images, and in {attacked} where the network's answer is attacked (PGD, eps {found['eps']:g}); on "
+        f"the images, and in {attacked} where the network's answer is attacked (PGD, eps {radius(found['eps'])}); on "
         f"the same {results['data']['images']:,} images the network itself is right in {own} and "
         f"{own_attacked}. By {found['method']}, fitted to clean images of one half and tested on the other."
     ]

@@ -4,6 +4,7 @@ from typing import Any
 
 from gammacaps.evaluation.table import accuracy_line
 from gammacaps.names import NORM_TITLES
+from gammacaps.radius import radius
 
 WIDE = 36  # the column of names
 
@@ -22,7 +23,7 @@ def table(results: dict[str, Any]) -> str:
         if row["angle"] in (30, 60, 90):
             lines.append(accuracy_line(f"all turned right by {row['angle']} degrees", row["right"], WIDE))
     if results["unseen"]:
-        attacked = f"attacked, {results['unseen'][0]['eps']:g}"
+        attacked = f"attacked, {radius(results['unseen'][0]['eps'])}"
         lines += ["", "  Things it has never seen, told from the test images: AUROC, and (false alarms at 95%)"]
         lines.append(f"  {'':<16}" + "".join(f"{head:>18}" for head in ("by length", attacked, "by pattern", attacked)))
     for row in results["unseen"]:
@@ -39,7 +40,7 @@ def table(results: dict[str, Any]) -> str:
 
 def main_rows(results: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Clean, the worst case in each norm, and that of turns, shifts and scalings: names and figures."""
-    norms = [(f"{NORM_TITLES[row['norm']]}, eps {row['eps']:g}", row) for row in results["norms"]]
+    norms = [(f"{NORM_TITLES[row['norm']]}, eps {radius(row['eps'])}", row) for row in results["norms"]]
     grid = results["spatial"]["grid"]
     place = f"worst of {grid['placements']} turns, shifts, scalings"
     return [("clean", results["clean"]), *norms, (place, results["spatial"])]

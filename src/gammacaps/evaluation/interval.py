@@ -32,10 +32,3 @@ def with_interval(row: dict[str, Any]) -> str:
 def two_places(value: float | None) -> str:
     """A score such as T, with two decimal places; a dash where there is none."""
     return "-" if value is None else f"{value:.2f}"
-
-
-def radius(eps: float) -> str:
-    """A radius as people write it: 0.1, and 8/255 for what counts the steps of a byte."""
-    steps = round(255 * eps)
-    short = f"{eps:g}"
-    return f"{steps}/255" if len(short) > 5 and abs(255 * eps - steps) < 1e-9 else short

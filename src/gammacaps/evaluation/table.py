@@ -4,8 +4,8 @@ import textwrap
 from typing import Any
 
 from gammacaps.attacks.table import all_attacks, parts_of, title_of
-from gammacaps.evaluation.interval import radius
 from gammacaps.names import NORM_TITLES
+from gammacaps.radius import radius
 
 MARKS = {"pass": "ok  ", "warn": "WARN", "fail": "FAIL", "skip": "-   "}
 

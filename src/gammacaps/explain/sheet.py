@@ -1,6 +1,5 @@
 """A sheet of pictures: the inputs generated for all hidden and class capsules of a network, with what they serve."""
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 
 from gammacaps.explain.activate import Generated, activate_all, check_capsules
 from gammacaps.explain.batches import named
+from gammacaps.explain.draw.capsules import name_lines
 from gammacaps.explain.examples import Served, classes_served
 from gammacaps.explain.pictures import Row, grid_png
 from gammacaps.short_repr import short_repr
@@ -78,4 +78,4 @@ def name_of(served: Served, capsule: int) -> str:
 
 def wrapped(name: str) -> str:
     """A name in lines that fit under a picture, cut where there are too many."""
-    return "\n".join(textwrap.wrap(name, LETTERS, max_lines=LINES, placeholder=" …"))
+    return "\n".join(name_lines(name, LINES, LETTERS))

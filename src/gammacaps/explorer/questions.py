@@ -50,7 +50,7 @@ class AttackQuestion(ParseQuestion):
 
 @dataclass(frozen=True)
 class BreakQuestion(AttackQuestion):
-    """The smallest eps at which an attack changes the answer."""
+    """The smallest eps at which an attack changes the answer; `eps` is tried first."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,10 @@ def read_attack(body: Any, networks: Sequence[Network]) -> AttackQuestion:
 
 
 def read_breaking(body: Any, networks: Sequence[Network]) -> BreakQuestion:
-    fields = known(body, (*PARSE, "attack", "target"))
-    return BreakQuestion(**_attack_fields(fields, networks))
+    fields = known(body, (*PARSE, "attack", "eps", "target"))
+    common = _attack_fields(fields, networks)
+    eps = number("eps", fields.get("eps", networks[common["network"]].eps), LEAST_EPS, 1)
+    return BreakQuestion(**common, eps=eps)
 
 
 def _attack_fields(fields: dict[str, Any], networks: Sequence[Network]) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from gammacaps.auditing.table import table as audit_table
-from gammacaps.evaluation.interval import radius
 from gammacaps.evaluation.table import accuracies, belief
 from gammacaps.evaluation.table import table as evaluation_table
 from gammacaps.face.page import fragment, page
 from gammacaps.files import write_whole
+from gammacaps.radius import radius
 
 
 class Evaluation(dict[str, Any]):

@@ -6,9 +6,9 @@ from string import Template
 from typing import Any
 
 from gammacaps.data.group_names import listed
-from gammacaps.evaluation.interval import radius
 from gammacaps.evaluation.table import attack_name, shown, title, verdict_words
 from gammacaps.names import VerdictWord
+from gammacaps.radius import radius
 from gammacaps.reporting.content import Fact
 from gammacaps.reporting.markup import facts, paragraphs
 from gammacaps.reporting.sections import checks as checks_section

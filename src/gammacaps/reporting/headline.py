@@ -4,6 +4,7 @@ import shlex
 from typing import Any
 
 from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
+from gammacaps.radius import radius
 from gammacaps.reporting.accuracies import attack_name, earlier, name_of, under_attack
 from gammacaps.reporting.content import Sentence, Value
 from gammacaps.reporting.sections.checks import checks
@@ -54,7 +55,7 @@ def network(study: Study, results: dict[str, Any], row: dict[str, Any] | None) -
     else:
         word = "It holds under attack: " if row["accuracy"] >= HOLDS * clean else "It gives way under attack: "
     attacked = accuracy(name_of(row, results), row["eps"], row["accuracy"])
-    changed = f" still are after an attack that may change each pixel by {row['eps']:g}"
+    changed = f" still are after an attack that may change each pixel by {radius(row['eps'])}"
     return (word, right, " of the test images are right, and ", attacked, changed, *further(results, row))
 
 
@@ -66,7 +67,7 @@ def further(results: dict[str, Any], row: dict[str, Any]) -> Sentence:
         return ()
     eps = max(other["eps"] for other in rows)
     last = min((other for other in rows if other["eps"] == eps), key=lambda other: other["accuracy"])
-    return (" (", accuracy(name_of(last, results), eps, last["accuracy"]), f" by {eps:g})")
+    return (" (", accuracy(name_of(last, results), eps, last["accuracy"]), f" by {radius(eps)})")
 
 
 def gamma_capsules(audit: dict[str, Any] | None) -> Sentence:

@@ -19,6 +19,7 @@ from gammacaps.names import (
     TrainNormName,
 )
 from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
+from gammacaps.radius import radius
 from gammacaps.runs.typed_json import Misfit, read_as
 
 GAMMA = 0.3  # the weight of the gamma objective where nothing else is asked for
@@ -183,7 +184,7 @@ class TrainConfig:
     def way(self) -> str:
         """How it was trained, in a few words; an attack without a norm is one in L-inf."""
         norm = "" if self.norm == "linf" else f"{NORM_TITLES[self.norm]}, "
-        return f"under attack, {norm}eps {self.eps:g}" if self.robust else "on clean images"
+        return f"under attack, {norm}eps {radius(self.eps)}" if self.robust else "on clean images"
 
     def falls_short(self) -> str:
         """A sentence where the attack's steps together are shorter than eps; empty where they are not."""

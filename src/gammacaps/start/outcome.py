@@ -4,8 +4,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from gammacaps.evaluation.interval import radius
 from gammacaps.program import command
+from gammacaps.radius import radius
 from gammacaps.runs.run import Run
 from gammacaps.start.output import CLEAN, DATA, ROBUST
 

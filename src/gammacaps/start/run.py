@@ -17,12 +17,12 @@ from gammacaps.data.npy_folder import is_stored
 from gammacaps.environment import pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.interval import radius
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.files import write_whole
 from gammacaps.models.folder import is_run
 from gammacaps.program import command
 from gammacaps.progress import Progress, say
+from gammacaps.radius import radius
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.run import SIDE_BY_SIDE, report_runs
 from gammacaps.start.config import StartConfig

@@ -68,6 +68,11 @@ def alone(alone_folder):
 
 
 @pytest.fixture(scope="module")
+def named(named_networks, tmp_path_factory):
+    return f"{written(named_networks, tmp_path_factory.mktemp('static') / 'named').as_uri()}/index.html"
+
+
+@pytest.fixture(scope="module")
 def both(both_folder):
     return f"{both_folder.as_uri()}/index.html"
 

@@ -28,6 +28,7 @@ from test_explorer_share import (  # noqa: F401
 )
 from test_explorer_tree import (  # noqa: F401
     test_a_capsule_can_be_clicked_read_and_switched_off,
+    test_a_capsule_s_name_is_pointed_at_and_clicked_like_its_dot,
     test_capsules_can_be_walked_through_and_chosen_by_keyboard,
     test_of_a_capsule_it_is_told_which_classes_make_it_long_and_whether_the_search_fell_short,
     test_only_active_capsules_are_shown_unless_asked,

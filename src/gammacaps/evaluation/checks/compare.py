@@ -17,6 +17,7 @@ from gammacaps.evaluation.checks.kinds import (
     white_box,
 )
 from gammacaps.evaluation.measure import Measured
+from gammacaps.radius import radius
 
 
 def compare(outcomes: list[Measured], curve: list[Measured]) -> list[Finding]:
@@ -93,13 +94,15 @@ def _falls(outcomes: list[Measured]) -> Finding | None:
     back, images, attack, near_eps, far_eps, _ = max(pairs)
     verdict = missed(back, images)
     if verdict != "pass":
-        words = f"Under {attack} {back} of {images} images that fall at eps {near_eps:g} stand at {far_eps:g}"
+        words = (
+            f"Under {attack} {back} of {images} images that fall at eps {radius(near_eps)} stand at {radius(far_eps)}"
+        )
         return Finding("falls-with-eps", verdict, back / images, f"{words}: that attack fails at the larger radius.")
     # Noise may be harmless at any radius, and what never fell at all is judged by the bound at 0.5.
     stuck = [p for p in pairs if p[5] and not by_chance(attack_named(p[2])) and p[4] >= 2 * p[3]]
     if stuck:
         _, _, attack, near_eps, far_eps, _ = stuck[0]
-        words = f"Under {attack} accuracy is the same at eps {near_eps:g} and {far_eps:g}"
+        words = f"Under {attack} accuracy is the same at eps {radius(near_eps)} and {radius(far_eps)}"
         return Finding("falls-with-eps", "warn", 0.0, f"{words}: the attack may be stuck.")
     return Finding("falls-with-eps", "pass", back / images, "Accuracy does not rise as the radius grows.")
 

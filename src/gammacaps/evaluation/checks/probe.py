@@ -11,6 +11,7 @@ from gammacaps.attacks.gradient import Classifier
 from gammacaps.errors import InputError
 from gammacaps.evaluation.checks.finding import Finding, graded, missed, percent
 from gammacaps.evaluation.interval import wilson
+from gammacaps.radius import radius
 
 
 def gradients(
@@ -127,7 +128,7 @@ def longer(
     attacked = pgd(model, images, labels, eps=eps, norm=norm, **options)
     with torch.no_grad():
         fell = int((model(attacked).argmax(dim=1) != labels).sum())
-    words = f"Of {len(images)} images that stood at eps {eps:g}, {fell} fell to 300 more steps from a new start"
+    words = f"Of {len(images)} images that stood at eps {radius(eps)}, {fell} fell to 300 more steps from a new start"
     verdict = missed(fell, drawn_from)
     end = "" if verdict == "pass" else ": the worst case above is still too high"
     return Finding("longer-attacks", verdict, fell / max(1, drawn_from), f"{words}{end}.")

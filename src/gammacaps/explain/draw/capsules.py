@@ -1,6 +1,7 @@
 """Capsules as shapes: dots in a grid of places, discs with a number or a picture in a column."""
 
 import functools
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -61,16 +62,23 @@ def draw_capsules(
             drawn = disc(spot, column.radius, colour, strength, active, mark, str(capsule), hover)
         yield tag("g", drawn, data_capsule=name_of(l, capsule))
         if column.names:
-            yield from beside(spot, column.radius, column.names.get(capsule, f"capsule {capsule}"), bool(known))
+            name = column.names.get(capsule, f"capsule {capsule}")
+            yield tag("g", *beside(spot, column.radius, name, bool(known)), data_name_of=name_of(l, capsule))
 
 
 def beside(spot: Point, r: float, name: str, known: bool) -> Iterator[str]:
     """A capsule's name on its right, in two lines where capsules stand far enough apart; faint where it is a number."""
-    lines = textwrap.wrap(name, LETTERS, max_lines=2 if r > 8 else 1, placeholder=" …")
+    lines = name_lines(name, 2 if r > 8 else 1)
     x, top = spot[0] + r + 6, spot[1] + 4 - 5.75 * (len(lines) - 1)
     faint = {} if known else {"fill_opacity": 0.6}
     for n, line in enumerate(lines):
-        yield words(line, x, top + 11.5 * n, size=11.5, pointer_events="none", **faint)
+        yield words(line, x, top + 11.5 * n, size=11.5, **faint)
+
+
+def name_lines(name: str, most: int, letters: int = LETTERS) -> list[str]:
+    """A name in at most so many lines; where it is too long, a number at its end stays: "T-shirt, … (3)"."""
+    number = re.search(r" \(\d+\)$", name)
+    return textwrap.wrap(name, letters, max_lines=most, placeholder=f" …{number[0] if number else ''}")
 
 
 @functools.lru_cache(64)

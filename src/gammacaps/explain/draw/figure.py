@@ -10,7 +10,7 @@ from gammacaps.explain.difference import Difference, LayerDifference, difference
 from gammacaps.explain.draw.capsules import Marks, Pictures, draw_capsules, marks_of
 from gammacaps.explain.draw.layout import INPUT, LONGEST, TOP, Layout, Names, lay_out
 from gammacaps.explain.draw.paths import Colours, bundles, colours_of, draw_edges, draw_old_edges
-from gammacaps.explain.draw.svg import NEUTRAL, drawing, picture, tag, words
+from gammacaps.explain.draw.svg import NEUTRAL, drawing, name_of, picture, tag, words
 from gammacaps.explain.tree import Tree
 
 KEY = (
@@ -149,10 +149,11 @@ def draw_heading(tree: Tree, l: int, layout: Layout) -> Iterator[str]:
 
 def draw_classes(tree: Tree, layout: Layout, colours: Colours) -> Iterator[str]:
     """The names of the classes and a bar for each score."""
-    column = layout.columns[-1]
+    column, last = layout.columns[-1], len(tree.layers) - 1
     for c, (_, y) in column.spots.items():
         said = f"{short(tree.class_names[c], LONGEST)} {tree.scores[c]:.2f}"
-        yield draw_class(said, tree.scores[c], column.right + 8, y, colours[c], c == tree.predicted)
+        drawn = draw_class(said, tree.scores[c], column.right + 8, y, colours[c], c == tree.predicted)
+        yield tag("g", drawn, data_name_of=name_of(last, c))
 
 
 @functools.lru_cache(256)  # a class has the same score in all of routing's iterations

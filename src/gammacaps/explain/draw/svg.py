@@ -39,7 +39,7 @@ def dashed(name: str) -> str:
 
 
 def name_of(l: int, capsule: int) -> str:
-    """How a drawing names a capsule and the ends of an edge, for a page that acts on them: layer.capsule."""
+    """How a drawing tells which capsule a shape, a name or the end of an edge is of, for a page: layer.capsule."""
     return f"{l}.{capsule}"
 
 

@@ -8,42 +8,51 @@ from gammacaps.explorer.answers.images import judged, scores_of, with_off
 from gammacaps.explorer.jobs.job import Tick
 from gammacaps.explorer.networks import Network
 
-STEP = 0.005  # radii are whole multiples of it
-MOST = 100  # of them
-TRIES = 8  # attacks that halving needs
+STEP, MOST = 0.005, 0.5  # radii are whole multiples of the first, up to the second
+TRIES = 9  # attacks that halving needs
 
 
 def breaking(asked: questions.BreakQuestion, network: Network, tick: Tick) -> dict[str, Any]:
     """The smallest eps at which the attack was seen to succeed, by halving; null where it never does.
 
-    It holds at one step below. A stronger attack may do with less.
+    It holds at `held`, the next smaller one. A stronger attack may do with less. The radius `asked.eps` is tried
+    first, so that what is found agrees with an attack at it.
     """
     image, model = questions.asked_image(asked, network), with_off(asked, network)
     before = judged(scores_of(model, image.unsqueeze(0))[0])["predicted"]
     passes = questions.live_attacks()[asked.attack].passes
-    tried = 0
+    radii = radii_with(asked.eps)
+    tried, best = 0, before
 
-    def after(k: int) -> int:
-        nonlocal tried
+    def breaks(k: int) -> bool:
+        nonlocal tried, best
         start = tried * passes
         tried += 1
         attacked = attacked_image(
-            asked, k * STEP, model, image, before, lambda done, of: tick(start + done, TRIES * passes)
+            asked, radii[k], model, image, before, lambda done, of: tick(start + done, TRIES * passes)
         )
-        return int(judged(scores_of(model, attacked.unsqueeze(0))[0])["predicted"])
+        answer = int(judged(scores_of(model, attacked.unsqueeze(0))[0])["predicted"])
+        broken = answer != before if asked.target is None else answer == asked.target
+        best = answer if broken else best
+        return broken
 
-    def broken(answer: int) -> bool:
-        return answer != before if asked.target is None else answer == asked.target
-
-    low, high, best = 0, MOST, after(MOST)
-    found = {"attack": asked.attack, "most": MOST * STEP, "step": STEP}
-    if not broken(best):
-        return {**found, "eps": None, "predicted": [before, before]}
+    low, high = 0, radii.index(min(asked.eps, MOST))
+    if not breaks(high):
+        low, high = high, len(radii) - 1
+        if low == high or not breaks(high):
+            return {"attack": asked.attack, "most": MOST, "eps": None, "held": MOST, "predicted": [before, before]}
     while high - low > 1:
         middle = (low + high) // 2
-        answer = after(middle)
-        if broken(answer):
-            high, best = middle, answer
+        if breaks(middle):
+            high = middle
         else:
             low = middle
-    return {**found, "eps": round(high * STEP, 4), "predicted": [before, best]}
+    found = {"eps": radii[high], "held": radii[low], "predicted": [before, best]}
+    return {"attack": asked.attack, "most": MOST, **found}
+
+
+def radii_with(eps: float) -> list[float]:
+    """The radii that are tried, from 0 on, with this one among them."""
+    own = min(eps, MOST)
+    steps = (round(k * STEP, 4) for k in range(round(MOST / STEP) + 1))
+    return sorted([own, *(one for one in steps if abs(one - own) > STEP / 1000)])

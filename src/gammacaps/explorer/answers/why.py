@@ -17,7 +17,8 @@ Called: TypeAlias = str | int  # a capsule's name, or its number
 def why(tree: Tree, network: Network) -> dict[str, Any] | None:
     """A sentence for the predicted class and the hidden capsules that chose it, the strongest first.
 
-    Of capsules that are not active it names those that stand for other classes. None where no layer is hidden.
+    Of capsules that are not active it names those that stand for other classes. Where no class capsule is active, it
+    says that instead. None where no layer is hidden.
     """
     below = len(tree.layers) - 2
     if below < 1:
@@ -33,8 +34,19 @@ def why(tree: Tree, network: Network) -> dict[str, Any] | None:
     said = sorted(led, key=lambda i: tree.predicted not in sets.get(i, ()))
     there, absent = (distinct([called(network, below, i) for i in some]) for some in (said, others))
     missing = [name for name in absent if name not in there][:ABSENT]
-    words = f"{tree.class_names[tree.predicted]}, {because(there, missing)}"
+    words = unsure(tree) or f"{tree.class_names[tree.predicted]}, {because(there, missing)}"
     return {"words": words, "capsules": [[below, i] for i in led]}
+
+
+def unsure(tree: Tree) -> str:
+    """That no class capsule is active, and what the answer then is worth; empty where one is."""
+    longest = max(tree.layers[-1].activations)
+    if longest > tree.tau:
+        return ""
+    return (
+        f"No class capsule is active (longer than {tree.tau:g}): {tree.class_names[tree.predicted]} is named only "
+        f"because something must be answered, and its capsule is the longest, {longest:.2f}."
+    )
 
 
 def because(there: list[Called], absent: list[Called]) -> str:

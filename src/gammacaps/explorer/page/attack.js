@@ -10,28 +10,33 @@ export function attackControls(facts, { changed, moving, rested, stop, find }) {
   kind.append(...facts.attacks.map((each) => make("option", { value: each.name }, each.words)));
   const aims = () => facts.attacks.find((each) => each.name === kind.value)?.aims;
   const tell = () => {
-    value.textContent = Number(eps.value) ? radius(Number(eps.value)) : "none";
-    eps.setAttribute("aria-valuetext", Number(eps.value) ? `eps ${radius(Number(eps.value))}` : "no attack");
+    value.textContent = state.eps ? radius(state.eps) : "none";
+    eps.setAttribute("aria-valuetext", state.eps ? `eps ${radius(state.eps)}` : "no attack");
+  };
+  // The radius of the training, which may lie between two steps of the slider, takes the place of the nearest.
+  const slid = () => {
+    const at = Number(eps.value);
+    state.eps = at && Math.abs(at - facts.eps) < eps.step / 2 ? facts.eps : at;
   };
   const read = () => {
-    state.eps = Number(eps.value);
     state.attack = kind.value;
     state.target = target.value === "" ? null : Number(target.value);
     target.disabled = !aims();
   };
   const done = () => {
-    const idle = state.eps === 0 && Number(eps.value) === 0;
     read();
-    changed(idle);
+    changed(state.eps === 0);
   };
   whileDragged(eps, {
     moving: () => {
+      slid();
       tell();
       read();
       moving();
     },
     rested,
     done: () => {
+      slid();
       read();
       changed(false);
     },

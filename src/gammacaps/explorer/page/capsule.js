@@ -1,7 +1,7 @@
 // What a capsule stands for: an input generated for it, real images, the classes that make it long, the audit's word.
 
 import { Latest, follow, get } from "./ask.js";
-import { badge, bars, byId, make, two } from "./make.js";
+import { badge, bars, byId, make, radius, two } from "./make.js";
 import { state } from "./state.js";
 
 const VERDICTS = { "gamma-capsule": "pass", "non-robust": "warn", "not useful": "fail", dead: "skip" };
@@ -137,7 +137,7 @@ export class CapsulePanel {
     }
     const names = this.network.facts.class_names;
     const fact = (name, value, note) => make("div", {}, make("dt", {}, name), make("dd", {}, value, note ? make("small", {}, note) : ""));
-    const gamma = row.gamma ? row.eps.map((eps, place) => fact(`gamma at eps ${eps}`, two(row.gamma[place]))) : [];
+    const gamma = row.gamma ? row.eps.map((eps, place) => fact(`gamma at eps ${radius(eps)}`, two(row.gamma[place]))) : [];
     box.append(badge(VERDICTS[row.kind], row.kind), make("p", { class: "note" }, MEANS[row.kind]),
       make("dl", { class: "facts" },
         fact("rho", two(row.rho), `${two(row.chance)} is what luck gives`), ...gamma,

@@ -1,6 +1,7 @@
 // The view as a file: a picture as SVG or PNG, all figures as JSON, everything as one HTML page that needs nothing else.
 
 import { text } from "./ask.js";
+import { radius } from "./make.js";
 import { wholeDrawing } from "./picture.js";
 import { address, state, toBase64 } from "./state.js";
 
@@ -39,7 +40,7 @@ function attackInWords() {
   const [heading, words] = ["h2", "p"].map((tag) => document.createElement(tag));
   const chosen = (id) => document.getElementById(id).selectedOptions[0].textContent;
   heading.textContent = "The attack";
-  words.textContent = `By ${chosen("attack-kind")}, towards ${chosen("target")}; each pixel may change by ${state.eps}.`;
+  words.textContent = `By ${chosen("attack-kind")}, towards ${chosen("target")}; each pixel may change by ${radius(state.eps)}.`;
   return [heading, words];
 }
 

@@ -8,6 +8,7 @@ import { Pad, pixelsOf } from "./draw.js";
 import { exportView } from "./export.js";
 import { byId, make, radius } from "./make.js";
 import { Network } from "./network.js";
+import { closeWhenLeft } from "./over.js";
 import { CHANGES, fromBase64, isBlank, isChanged, recall, remember as write, sameCapsule, startAt, state } from "./state.js";
 import { Story } from "./story.js";
 import { theme } from "./theme.js";
@@ -189,7 +190,7 @@ async function breakIt() {
     remember();
     refresh();
     byId("broken").textContent = found.eps === null ? `It holds up to ${radius(found.most)}.`
-      : `${radius(found.eps)} breaks it, ${radius(found.eps - found.step)} does not.`;
+      : `${radius(found.eps)} breaks it, ${radius(found.held)} does not.`;
   } catch (error) {
     if (error.name !== "AbortError") failed(error);
   }
@@ -309,10 +310,7 @@ function connect() {
       notify(done);
     });
   }
-  document.addEventListener("click", (event) => event.target.closest("#export") ?? (byId("export").open = false));
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") byId("export").open = false;
-  });
+  closeWhenLeft();
   window.addEventListener("popstate", () => {
     story.leave({ restore: false });
     load();

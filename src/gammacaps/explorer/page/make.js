@@ -11,8 +11,12 @@ export function make(tag, attributes = {}, ...inside) {
 }
 
 export const byId = (id) => document.getElementById(id);
-// An eps: two digits, or as many as it has.
-export const radius = (eps) => (Math.abs(100 * eps - Math.round(100 * eps)) < 1e-9 ? eps.toFixed(2) : String(+eps.toFixed(6)));
+// A radius as people write it: a short decimal, else 8/255 for what counts the steps of a byte; as gammacaps.radius has it.
+export function radius(eps) {
+  const short = Number(eps.toPrecision(3)), steps = Math.round(255 * eps);
+  const counts = steps > 0 && steps <= 255 && Math.abs(255 * eps - steps) < 0.002;
+  return counts && Math.abs(short - eps) > 1e-9 ? `${steps}/255` : String(short);
+}
 export const two = (value) => value.toFixed(2);
 
 const SIGNS = { pass: "M3.5 8.5l3 3l6 -7", warn: "M8 3.2v6M8 12v.6", fail: "M4 4l8 8M12 4l-8 8", skip: "M4 8h8" };

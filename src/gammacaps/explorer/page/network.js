@@ -72,12 +72,12 @@ export class Network {
     }
   }
 
-  // The smallest eps at which the attack changes the answer.
-  async weakest() {
+  // The smallest eps at which the attack changes the answer; `first` is tried before any other.
+  async weakest(first = this.facts.eps) {
     const signal = this.latest.next();
     try {
       this.hooks.progress(this.place, 0, 0);
-      return await follow("/api/breaking", { ...this.question(), ...this.aimed() }, signal, (done, of) => this.hooks.progress(this.place, done, of));
+      return await follow("/api/breaking", { ...this.question(), ...this.aimed(), eps: first }, signal, (done, of) => this.hooks.progress(this.place, done, of));
     } finally {
       if (!signal.aborted) this.hooks.progress(this.place, null);
     }
@@ -135,7 +135,8 @@ export class Network {
       make("span", {}, make("i"), attacked ? "clean" : "all capsules on"),
       make("span", { class: "second" }, make("i"), attacked ? "attacked" : "some switched off"));
     const lead = this.heading ? `${facts.name}: ${words}` : words[0].toUpperCase() + words.slice(1);
-    const truth = answer.label === null ? this.doubt(last) : answer.label === last.predicted ? ", which is right" : `; it is ${one(name(answer.label))}`;
+    const right = answer.label === last.predicted ? ", which is right" : `; it is ${one(name(answer.label))}`;
+    const truth = answer.label === null ? this.doubt(last) : `${right}${isActive(last) ? "" : ", though no class capsule is active"}`;
     this.line.replaceChildren(make("small", {}, lead), ` ${name(last.predicted)}`, truth && make("span", { class: "truth" }, truth));
     this.table.replaceChildren(
       bars(rows.slice(0, 20), `Scores by class${many ? ", the 20 highest" : ""}`), legend ?? "",
@@ -143,8 +144,10 @@ export class Network {
   }
 
   // Of an image whose class nobody knows: whether it shows anything, and whether a class capsule finds it there.
-  doubt({ scores }) {
+  doubt(side) {
+    const { scores } = side;
     if (isBlank(this.image)) return ", though the image is empty";
+    if (!isActive(side)) return ", though no class capsule is active";
     return this.facts.trees && Math.max(...scores) < LOW ? `, but no class reaches ${LOW}` : "";
   }
 
@@ -174,7 +177,7 @@ export class Network {
     this.shots.replaceChildren(make("div", { class: "shots" },
       shot("", attacked.png, this.heading ? `attacked: ${facts.name}` : "attacked"), this.words,
       shot("small", png, magnified >= 1.05 ? `difference × ${+magnified.toFixed(1)}` : "difference", "mid-grey: unchanged")));
-    this.words.replaceChildren(...this.judge(), answer.coarse ? " A first look, in few steps." : "", ` No pixel changed by more than ${radius(+largest.toFixed(3))}. ${answer.words ? tail(answer.words) : ""}`);
+    this.words.replaceChildren(...this.judge(), answer.coarse ? " A first look, in few steps." : "", ` No pixel changed by more than ${radius(outward(largest, answer.eps))}. ${answer.words ? tail(answer.words) : ""}`);
   }
 
   // The badge, and a sentence where it needs one. Only what was right can be broken.
@@ -243,6 +246,12 @@ export class Network {
 }
 
 const one = (name) => `${/^([aeiou8]|1[18]$)/i.test(name) ? "an" : "a"} ${name}`;
+
+// Whether a class capsule is; of a network without trees there is nothing to say.
+const isActive = ({ tree }) => !tree || tree.layers.at(-1).activations.some((length) => length > tree.tau);
+
+// The largest change of a pixel, never less than it was: the attack's own radius where it comes that far.
+const outward = (largest, eps) => (largest > eps - 1e-4 ? eps : Math.ceil(1000 * largest) / 1000);
 
 // The first sentence tells what the badge says already.
 const tail = (words) => words.slice(words.indexOf(". ") + 2);

@@ -32,11 +32,11 @@ export function attack({ names, clean, attacked, eps }) {
   return `Somebody wants to fool it. Each pixel may change by ${radius(eps)}, in the way that hurts this network most. The score of ${names[was]} goes from ${score(clean, was)} to ${score(attacked, was)}, and the answer is ${now}. Capsules that changed are outlined in orange.`;
 }
 
-// found: {eps, step, most} of the search for the weakest attack; changed: capsules. called: the network's name where there are two.
+// found: {eps, held, most} of the search for the weakest attack; changed: capsules. called: the network's name where there are two.
 export function broken({ names, attacked, found, changed, called }) {
   const who = called ?? "the network";
   if (found.eps === null) return `How strong must an attack be? The page tried up to ${radius(found.most)}, where black turns to mid-grey, and ${who} still held. A stronger kind of attack might break it.`;
-  return `How strong must an attack be? The page tried stronger and weaker ones: ${radius(found.eps)} breaks ${who}, ${radius(found.eps - found.step)} does not. It now says ${names[attacked.predicted]}, with a score of ${score(attacked, attacked.predicted)}. ${changed} capsules chose another parent, appeared or vanished.`;
+  return `How strong must an attack be? The page tried stronger and weaker ones: ${radius(found.eps)} breaks ${who}, ${radius(found.held)} does not. It now says ${names[attacked.predicted]}, with a score of ${score(attacked, attacked.predicted)}. ${changed} capsules chose another parent, appeared or vanished.`;
 }
 
 // Two networks: the weaker one broke at eps, or never (null); the other was attacked as strongly. found: of the search on the other.

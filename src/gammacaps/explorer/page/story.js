@@ -2,6 +2,7 @@
 // the page is as it was before. It is a part of the page like any other: nothing is locked while it is open.
 
 import { byId, make } from "./make.js";
+import { isOver } from "./over.js";
 import { strongest } from "./patches.js";
 import { CHANGES, isBlank, state } from "./state.js";
 import { FAILED, NO_IMAGE, TITLES, agree, alone, attack, broken, holds, tree, vote } from "./story-words.js";
@@ -28,7 +29,7 @@ export class Story {
     byId("story-dots").replaceChildren(...TITLES.map((title, step) => make("li", {},
       make("button", { type: "button", "aria-label": `Step ${step + 1}: ${title}`, onclick: () => this.go(step) }))));
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && this.at !== null && !byId("export").open) this.leave();
+      if (event.key === "Escape" && this.at !== null && !isOver()) this.leave();
     });
     this.box.addEventListener("keydown", (event) => {
       const step = this.at + ({ ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0);
@@ -175,7 +176,7 @@ export class Story {
   async search(now) {
     for (const network of this.networks) {
       if (this.found.get(network)?.image === state.image) continue;
-      this.found.set(network, { image: state.image, ...(await network.weakest()) });
+      this.found.set(network, { image: state.image, ...(await network.weakest(this.main.facts.eps)) });
       if (!now()) return null;
     }
     const breaks = (network) => this.found.get(network).eps ?? Infinity;
@@ -206,8 +207,11 @@ export class Story {
     if (!now()) return "";
     this.mark(stronger.shots, stronger.scores, stronger.pair);
     const { facts, answer: { sides: [clean, attacked] } } = stronger;
+    const own = this.found.get(stronger);
+    // What the search found by halving gives way to what is on show.
+    const found = attacked.predicted === clean.predicted ? own : { ...own, eps: Math.min(own.eps ?? eps, eps) };
     const trained = facts.under_attack ? ", trained under attack," : "";
-    return holds({ names: this.names, weaker: weaker.facts.name, stronger: facts.name, trained, clean, attacked, eps, found: this.found.get(stronger) });
+    return holds({ names: this.names, weaker: weaker.facts.name, stronger: facts.name, trained, clean, attacked, eps, found });
   }
 
   async alone(now) {

@@ -22,6 +22,12 @@ export function plant(box, drawing, readout, { chosen, leads, moved }, { choose,
   const first = capsules.find((each) => each.dataset.capsule === chosen) ?? capsules.at(-1);
   first?.setAttribute("tabindex", "0");
   if (first?.dataset.capsule === chosen) ring(svg, first, "chosen");
+  // The capsule under the pointer: that of a shape, or of the name beside it.
+  const byName = new Map(capsules.map((each) => [each.dataset.capsule, each]));
+  const under = ({ target }) => {
+    const at = target.closest("[data-capsule], [data-name-of]");
+    return at && byName.get(at.dataset.capsule ?? at.dataset.nameOf);
+  };
   const pick = (each) => choose(...each.dataset.capsule.split(".").map(Number));
 
   const trace = (each) => {
@@ -37,7 +43,7 @@ export function plant(box, drawing, readout, { chosen, leads, moved }, { choose,
     box.classList.add("tracing");
     light(svg, leads);
   }
-  svg.addEventListener("pointerover", (event) => trace(event.target.closest("[data-capsule]")));
+  svg.addEventListener("pointerover", (event) => trace(under(event)));
   svg.addEventListener("pointerleave", () => trace(null));
   svg.addEventListener("focusin", (event) => {
     const each = event.target.closest("[data-capsule]");
@@ -50,7 +56,7 @@ export function plant(box, drawing, readout, { chosen, leads, moved }, { choose,
     trace(null);
   });
   svg.addEventListener("click", (event) => {
-    const each = event.target.closest("[data-capsule]") ?? nearest(svg, places(), event);
+    const each = under(event) ?? nearest(svg, places(), event);
     if (each) pick(each);
   });
   svg.addEventListener("keydown", (event) => {

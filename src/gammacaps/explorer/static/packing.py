@@ -2,7 +2,6 @@
 
 import base64
 import shlex
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import torch
 from gammacaps.data.split import rank_in_class
 from gammacaps.errors import InputError
 from gammacaps.explain.activate import BEST, PENALTY
-from gammacaps.explain.draw.capsules import LETTERS
+from gammacaps.explain.draw.capsules import name_lines
 from gammacaps.explain.draw.paths import OTHER
 from gammacaps.explain.draw.svg import ALONE
 from gammacaps.explain.search import SEARCHES
@@ -101,8 +100,7 @@ def numbers_of(network: Network) -> dict[str, Any]:
 
 def lines_of(name: str) -> dict[str, Any]:
     """A capsule's name, and how it is broken beside the capsule, in one line or two."""
-    one, two = (textwrap.wrap(name, LETTERS, max_lines=most, placeholder=" …") for most in (1, 2))
-    return {"name": name, "one_line": one, "two_lines": two}
+    return {"name": name, "one_line": name_lines(name, 1), "two_lines": name_lines(name, 2)}
 
 
 def order_of(network: Network) -> list[int]:

@@ -8,6 +8,7 @@ from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
 from gammacaps.auditing.worth import told
 from gammacaps.data.group_names import name_with_classes
 from gammacaps.names import VerdictWord
+from gammacaps.radius import radius
 from gammacaps.reporting.accuracies import earlier
 from gammacaps.reporting.content import Curve, Series, Table
 from gammacaps.reporting.markup import badge, notes, paragraphs, table
@@ -46,10 +47,10 @@ def shown_audit(audit: dict[str, Any], first: tuple[str, ...] = (), *, with_t: b
 
     `first` are notes to stand before the audit's own. T is left out where the evaluation tells it, of other images.
     """
-    radius, tau = f"{audit['eps'][-1]:g}", f"{audit['tau']:g}"
+    largest, tau = radius(audit["eps"][-1]), f"{audit['tau']:g}"
     tables = [capsules(audit, layer) for layer in audit["layers"]] + [parents(audit, with_t)]
     grows = "How many capsules are of which kind as the attack grows; at eps 0 there is no attack."
-    other = f"The same at eps {radius} for other thresholds; the table above takes {tau}."
+    other = f"The same at eps {largest} for other thresholds; the table above takes {tau}."
     curves = (
         over(audit, "over_eps", "eps", Curve("Stronger attacks", "eps", SHARE, (), grows)),
         over(
@@ -64,7 +65,7 @@ def shown_audit(audit: dict[str, Any], first: tuple[str, ...] = (), *, with_t: b
         *first,
         *([f"The definition asks it of every capsule. Not audited: {', '.join(left)}."] if left else ()),
         "Rho and gamma are of the classes that the capsule goes with: a gamma-capsule is one whose gamma is above 0. "
-        f"The best gamma, at eps {radius}, is of whichever classes it would serve best under attack, often fewer.",
+        f"The best gamma, at eps {largest}, is of whichever classes it would serve best under attack, often fewer.",
         "Gamma is an upper bound, since a stronger attack might find worse changes: that a capsule is non-robust is "
         "shown, that it is a gamma-capsule is only not refuted. Uncertain is one whose "
         "95% interval of gamma holds 0.",
@@ -125,8 +126,8 @@ def capsules(audit: dict[str, Any], layer: dict[str, Any]) -> Table:
     )
     some = "" if len(rows) == layer["of"] else f" ({len(rows)} of {layer['of']:,}, drawn at random)"
     chance = ("by chance",) if has_chance else ()
-    interval = (f"95% interval, eps {audit['eps'][-1]:g}",) if has_interval else ()
-    gammas = (f"gamma, eps {eps:g}" for eps in audit["eps"])
+    interval = (f"95% interval, eps {radius(audit['eps'][-1])}",) if has_interval else ()
+    gammas = (f"gamma, eps {radius(eps)}" for eps in audit["eps"])
     head = ("Capsule", "Kind", "Active in", "Goes with", "rho", *chance, *gammas, *interval, "best gamma")
     head += ("gamma-capsule at tau",) if has_taus else ()
     return Table(f"The capsules of layer {layer['layer']}{some}", head, rows)

@@ -7,6 +7,7 @@ from typing import Any
 from gammacaps.names import VerdictWord
 from gammacaps.reporting.markup import badge, paragraphs
 from gammacaps.reporting.section import Section
+from gammacaps.reporting.shares import percent
 from gammacaps.reporting.study import Study
 
 NAMES = {  # what the checks of an evaluation are called on the page
@@ -23,16 +24,35 @@ NAMES = {  # what the checks of an evaluation are called on the page
     "repeats": "The same image twice",
     "neighbours": "Other images beside it",
 }
+SHARES = {  # what the number of a check is the share of
+    "learned": "of the clean images are right",
+    "fgsm-beats-pgd": "of the images fall to one step and not to many",
+    "noise-beats-gradient": "of the images fall to noise and not to gradients",
+    "black-box-beats-white-box": "of the images fall to attacks from outside alone",
+    "surrogate-beats-white-box": "of the images fall to the votes alone",
+    "falls-with-eps": "of the images that fall stand at a larger eps",
+    "longer-attacks": "of the images fall only to longer attacks",
+    "attainable-at-0.5": "of the images are right at eps 0.5",
+    "planted-examples": "of the planted examples are found",
+}
+SIZES = {  # what any other number is
+    "steps-reach-eps": "times eps is how far the steps reach",
+    "inside-the-ball": "is how far a change went beyond eps",
+    "repeats": "is how much a score differs the second time",
+    "neighbours": "is how much a score changes with the images beside it",
+}
+GRADIENTS = "of the gradients are zero or no number"
 ORDER = ("fail", "warn", "pass", "skip")  # what a reader must know first
 
 
 @dataclass(frozen=True)
 class ShownCheck:
-    """One test of the figures themselves: its verdict, the number it rests on, and one sentence."""
+    """One test of the figures themselves: its verdict, the number it rests on, what that is, and one sentence."""
 
     name: str
     verdict: VerdictWord
     number: str
+    unit: str
     meaning: str
 
 
@@ -42,7 +62,9 @@ def collect(study: Study) -> tuple[ShownCheck, ...] | None:
 
 def checks(results: dict[str, Any]) -> tuple[ShownCheck, ...]:
     return tuple(
-        ShownCheck(check_name(check["check"]), check["verdict"], number(check["number"]), check["meaning"])
+        ShownCheck(
+            check_name(check["check"]), check["verdict"], *number(check["check"], check["number"]), check["meaning"]
+        )
         for check in results.get("checks", ())
     )
 
@@ -53,10 +75,14 @@ def check_name(name: str) -> str:
     return NAMES.get(name, name.replace("-", " ").capitalize())
 
 
-def number(value: float | None) -> str:
+def number(name: str, value: float | None) -> tuple[str, str]:
+    """The number of the check of that name, and in words what it is; nothing where it has none."""
     if value is None:
-        return ""
-    return "below 0.0001" if 0 < abs(value) < 1e-4 else f"{value:.3g}"
+        return "", ""
+    share = GRADIENTS if name.startswith("gradient-") else SHARES.get(name)
+    if share is not None:
+        return percent(value), share
+    return "below 0.0001" if 0 < abs(value) < 1e-4 else f"{value:.3g}", SIZES.get(name, "")
 
 
 def draw(shown: tuple[ShownCheck, ...]) -> str:
@@ -82,7 +108,7 @@ def draw(shown: tuple[ShownCheck, ...]) -> str:
 def draw_check(check: ShownCheck) -> str:
     return (
         f"<li>{badge(check.verdict)}<div><h3>{escape(check.name)}</h3><p>{escape(check.meaning)}</p></div>"
-        f'<span class="figure">{escape(check.number)}</span></li>'
+        f'<p class="figure">{escape(check.number)} <small>{escape(check.unit)}</small></p></li>'
     )
 
 

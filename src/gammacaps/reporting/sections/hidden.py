@@ -9,6 +9,7 @@ from gammacaps.auditing.kinds import GAMMA, KINDS
 from gammacaps.explain.pictures import image_png
 from gammacaps.explain.without_each import accuracies_without_each, can_switch_off, sufferers
 from gammacaps.models import has_capsules
+from gammacaps.radius import radius
 from gammacaps.reporting.cards import caveat, real_tiles
 from gammacaps.reporting.content import Picture, Value
 from gammacaps.reporting.hidden_card import HiddenCard, draw_hidden
@@ -162,8 +163,8 @@ def explained(shown: Galleries) -> str:
     if shown.audited:
         words += (
             " The name is of the classes that it is on for and, by the audit, stays on for under attack "
-            f"(eps {shown.eps:g}): then gamma, γ, is above 0, and it is a gamma-capsule. Dead means on in none of "
-            "the images."
+            f"(eps {radius(shown.eps)}): then gamma, γ, is above 0, and it is a gamma-capsule. Dead means on in none "
+            "of the images."
         )
     else:
         words += " The name is of the classes that it was trained for; whether that holds, gammacaps audit tells."

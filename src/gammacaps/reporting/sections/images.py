@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from html import escape
 
 from gammacaps.explain.pictures import image_png
+from gammacaps.radius import radius
 from gammacaps.reporting.content import Picture
 from gammacaps.reporting.markup import picture
 from gammacaps.reporting.section import Section
@@ -53,7 +54,7 @@ def draw(shown: ShownImages) -> str:
     )
     words = (
         "Above: test images, the first of each class that it answers rightly, if there are any. Below: the same "
-        f"attacked (PGD), no pixel changed by more than {shown.eps:g}. Under each, the network’s answer."
+        f"attacked (PGD), no pixel changed by more than {radius(shown.eps)}. Under each, the network’s answer."
     )
     return f'<ol class="answers">{columns}</ol><p class="note">{escape(words)}</p>'
 
@@ -73,7 +74,7 @@ def draw_beside(several: list[tuple[str, ShownImages]]) -> str:
     words = (
         "Above: test images, the first of each class that both answer rightly, if there are any. "
         f"Below, {rows}, each with the answer of that network. By PGD, no pixel changed by more than "
-        f"{several[0][1].eps:g}."
+        f"{radius(several[0][1].eps)}."
     )
     return f'<ol class="answers">{columns}</ol><p class="note">{escape(words)}</p>'
 

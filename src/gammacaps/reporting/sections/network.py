@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gammacaps.radius import radius
 from gammacaps.reporting.content import Fact, Value
 from gammacaps.reporting.markup import facts as facts_list
 from gammacaps.reporting.markup import paragraphs
@@ -42,7 +43,7 @@ def lead(study: Study) -> str:
         return " ".join([*words, "How it was trained is not recorded."])
     steps = "" if study.last is None else f" for {study.last['step']:,} steps of {training.batch} images"
     if training.robust:
-        most = f"{training.eps:g} {'a pixel' if training.norm == 'linf' else 'in all (L2)'}"
+        most = f"{radius(training.eps)} {'a pixel' if training.norm == 'linf' else 'in all (L2)'}"
         words.append(
             f"It was trained under attack{steps}: each time, the images were first changed, by up to {most}, to where "
             "the network was most wrong, and it then learned from these."

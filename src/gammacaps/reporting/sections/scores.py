@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from gammacaps.evaluation.interval import radius
+from gammacaps.radius import radius
 from gammacaps.reporting.accuracies import attack_name, attacks_asked, earlier, under_attack, worst_name
 from gammacaps.reporting.markup import notes, paragraphs, scrolling, words
 from gammacaps.reporting.section import Section

@@ -13,6 +13,7 @@ from gammacaps.explain.draw.svg import drawing
 from gammacaps.explain.parsing import parse_trees
 from gammacaps.explain.tree import Tree
 from gammacaps.progress import say
+from gammacaps.radius import radius
 from gammacaps.reporting.content import Picture
 from gammacaps.reporting.markup import paragraphs, picture, scrolling
 from gammacaps.reporting.section import Section
@@ -98,7 +99,7 @@ def shown_tree(study: Study, pair: AttackedPair) -> ShownTree:
         Picture(clean, alternative(pair.clean)),
         f"Test image {pair.place}, clean: {names[pair.label]}, {taken}.",
         Picture(attacked, alternative(pair.attacked)),
-        f"The same image attacked, eps {pair.eps:g}. {changed}",
+        f"The same image attacked, eps {radius(pair.eps)}. {changed}",
     )
 
 

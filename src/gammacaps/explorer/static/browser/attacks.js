@@ -72,24 +72,36 @@ export async function attacked(model, image, asked, numbers, tick) {
   return climbed(model, image, asked, how, numbers.seed, told);
 }
 
-// The smallest eps at which the attack succeeds, by halving; null where it never does.
+// The radii that are tried, from 0 on, with this one among them.
+function radiiWith(eps, { step, most }) {
+  const own = Math.min(eps, most);
+  const steps = Array.from({ length: Math.round(most / step) + 1 }, (_, k) => Number((k * step).toFixed(4)));
+  return [own, ...steps.filter((one) => Math.abs(one - own) > step / 1000)].sort((a, b) => a - b);
+}
+
+// The smallest eps at which the attack succeeds, by halving; null where it never does. asked.eps is tried first.
 export async function breaking(model, image, asked, numbers, tick) {
-  const { step, most, tries } = numbers.breaking, { passes } = numbers.attacks[asked.attack];
-  const before = largest(model.parse(image, asked.off).scores);
-  let tried = 0;
-  const after = async (k) => {
+  const { most, tries } = numbers.breaking, { passes } = numbers.attacks[asked.attack];
+  const before = largest(model.parse(image, asked.off).scores), radii = radiiWith(asked.eps, numbers.breaking);
+  let tried = 0, best = before;
+  const breaks = async (k) => {
     const first = tried++ * passes;
-    const points = await attacked(model, image, { ...asked, label: before, eps: k * step }, numbers, (done) => tick(first + done, tries * passes));
-    return largest(model.parse(points, asked.off).scores);
+    const points = await attacked(model, image, { ...asked, label: before, eps: radii[k] }, numbers, (done) => tick(first + done, tries * passes));
+    const answer = largest(model.parse(points, asked.off).scores);
+    const broken = asked.target === null ? answer !== before : answer === asked.target;
+    if (broken) best = answer;
+    return broken;
   };
-  const broken = (answer) => (asked.target === null ? answer !== before : answer === asked.target);
-  const found = { attack: asked.attack, most: most * step, step };
-  let low = 0, high = most, best = await after(most);
-  if (!broken(best)) return { ...found, eps: null, predicted: [before, before] };
+  const found = { attack: asked.attack, most };
+  let low = 0, high = radii.indexOf(Math.min(asked.eps, most));
+  if (!(await breaks(high))) {
+    [low, high] = [high, radii.length - 1];
+    if (low === high || !(await breaks(high))) return { ...found, eps: null, held: most, predicted: [before, before] };
+  }
   while (high - low > 1) {
-    const middle = (low + high) >> 1, answer = await after(middle);
-    if (broken(answer)) [high, best] = [middle, answer];
+    const middle = (low + high) >> 1;
+    if (await breaks(middle)) high = middle;
     else low = middle;
   }
-  return { ...found, eps: Number((high * step).toFixed(4)), predicted: [before, best] };
+  return { ...found, eps: radii[high], held: radii[low], predicted: [before, best] };
 }

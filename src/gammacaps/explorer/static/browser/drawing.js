@@ -125,7 +125,7 @@ function* drawCapsules(tree, l, column, colour, marks) {
     const drawn = mark === "vanished" ? cross(spot, column, hover)
       : column.cell ? dot(spot, column.radius, own, strength, active, mark, hover) : disc(spot, column.radius, own, strength, active, mark, capsule, hover);
     yield `<g data-capsule="${name}">${drawn}</g>`;
-    if (column.names.size) yield* beside(spot, column.radius, capsule, known);
+    if (column.names.size) yield named(name, [...beside(spot, column.radius, capsule, known)].join(""));
   }
 }
 
@@ -133,7 +133,7 @@ function* drawCapsules(tree, l, column, colour, marks) {
 function* beside([x, y], r, capsule, known) {
   const lines = known ? (r > 8 ? known.two_lines : known.one_line) : [`capsule ${capsule}`];
   const top = y + 4 - 5.75 * (lines.length - 1);
-  for (const [n, line] of lines.entries()) yield text(line, x + r + 6, top + 11.5 * n, 11.5, { "pointer-events": "none", ...(known ? {} : { "fill-opacity": 0.6 }) });
+  for (const [n, line] of lines.entries()) yield text(line, x + r + 6, top + 11.5 * n, 11.5, known ? {} : { "fill-opacity": 0.6 });
 }
 
 function tellChoice(tree, l, node) {
@@ -167,6 +167,9 @@ function shape([x, y], r, mark, attributes, hover) {
   return tag("circle", { cx: x, cy: y, r, ...attributes }, "", hover);
 }
 
+// What is written beside a capsule, which a page can act on as on the capsule.
+const named = (name, words) => `<g data-name-of="${name}">${words}</g>`;
+
 function* drawHeading(tree, l, { columns }) {
   const column = columns[l], middle = (column.left + column.right) / 2, { name, activations } = tree.layers[l];
   yield text(name, middle, 16, 13, { "text-anchor": "middle", "font-weight": "bold" });
@@ -180,7 +183,7 @@ function* drawClasses(tree, { columns }, colour) {
     const name = [...tree.classNames[c]], score = tree.scores[c];
     const said = `${name.length <= LONGEST ? name.join("") : `${name.slice(0, LONGEST - 1).join("")}…`} ${fixed(score, 2)}`;
     const bar = { x, y: y + 5, height: 4, rx: 2 };
-    yield text(said, x, y, 13, c === tree.predicted ? { "font-weight": "bold" } : {})
-      + tag("rect", { ...bar, width: 100, fill: NEUTRAL, "fill-opacity": 0.12 }) + tag("rect", { ...bar, width: 100 * score, fill: colour(c) });
+    yield named(`${tree.layers.length - 1}.${c}`, text(said, x, y, 13, c === tree.predicted ? { "font-weight": "bold" } : {})
+      + tag("rect", { ...bar, width: 100, fill: NEUTRAL, "fill-opacity": 0.12 }) + tag("rect", { ...bar, width: 100 * score, fill: colour(c) }));
   }
 }

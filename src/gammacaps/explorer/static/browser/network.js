@@ -111,7 +111,7 @@ export class Network {
 
   breaking(asked, tick) {
     const image = changed(this.image(asked.image), this.shape.image_shape, asked.change);
-    return breaking(this.model, image, { attack: asked.attack, target: asked.target ?? null, off: asked.off }, this.numbers, tick);
+    return breaking(this.model, image, { attack: asked.attack, eps: asked.eps ?? this.facts.eps, target: asked.target ?? null, off: asked.off }, this.numbers, tick);
   }
 
   capsule({ layer, capsule }) {

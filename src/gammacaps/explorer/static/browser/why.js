@@ -1,5 +1,7 @@
 // Why the network says what it says, in a sentence: the hidden capsules that lead to the answer, by their names.
 
+import { fixed } from "./numbers.js";
+
 const MOST = 3, ABSENT = 2; // capsules that a sentence names: that lead to the answer, and that are not active
 
 // sets: the classes that each named capsule of the last hidden layer stands for, by its index.
@@ -16,7 +18,14 @@ export function why(tree, names, sets) {
   // Those that stand for the class say more than those that happen to lead to it.
   const there = [...new Set([...led].sort((a, b) => stands(b) - stands(a)).map(called))];
   const absent = [...new Set(others.map(called))].filter((name) => !there.includes(name)).slice(0, ABSENT);
-  return { words: `${tree.classNames[tree.predicted]}, ${because(there, absent)}`, capsules: led.map((i) => [below, i]) };
+  return { words: unsure(tree) || `${tree.classNames[tree.predicted]}, ${because(there, absent)}`, capsules: led.map((i) => [below, i]) };
+}
+
+// That no class capsule is active, and what the answer then is worth; empty where one is.
+function unsure({ layers, tau, classNames, predicted }) {
+  const longest = Math.max(...layers.at(-1).activations);
+  if (longest > tau) return "";
+  return `No class capsule is active (longer than ${tau}): ${classNames[predicted]} is named only because something must be answered, and its capsule is the longest, ${fixed(longest, 2)}.`;
 }
 
 function because(there, absent) {

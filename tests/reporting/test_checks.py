@@ -1,0 +1,30 @@
+"""The checks of the report: each row says in words what its number is."""
+
+import json
+
+import pytest
+
+from gammacaps.names import SHIPPED, shipped_names
+from gammacaps.reporting.sections.checks import NAMES, checks, draw, number
+
+
+@pytest.mark.parametrize("name", [*NAMES, "learned", "gradient-margin", "gradient-ce-log"])
+def test_the_number_of_every_check_has_words(name):
+    shown, unit = number(name, 0.123)
+    assert shown in ("12.3%", "0.123")
+    assert shown.endswith("%") == unit.startswith("of the ")
+    assert len(unit.split()) > 3
+
+
+def test_what_was_not_judged_has_no_number_and_an_unknown_check_has_no_words():
+    assert number("gradient-ce-log", None) == ("", "")
+    assert number("of-tomorrow", 0.5) == ("0.5", "")
+    assert number("inside-the-ball", 4e-8) == ("below 0.0001", "is how far a change went beyond eps")
+
+
+@pytest.mark.parametrize("network", shipped_names())
+def test_rows_of_shipped_networks_show_no_bare_number(network):
+    shown = checks(json.loads((SHIPPED / network / "results.json").read_text("utf-8")))
+    assert all(check.unit for check in shown if check.number)
+    drawn = draw(shown)
+    assert "<small>of the images fall only to longer attacks</small>" in drawn
