@@ -23,7 +23,7 @@ from gammacaps.models import Model
 from gammacaps.options_help import with_options
 from gammacaps.progress import Progress
 from gammacaps.reporting.config import ReportConfig
-from gammacaps.reporting.run import page_folders, report_runs
+from gammacaps.reporting.run import report_networks
 from gammacaps.runs.run import EPS
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.runs.typed_json import Misfit, read_as
@@ -118,7 +118,7 @@ def report(run: str | Path, other: str | Path | None = None, **options: Any) -> 
     """
     config = _configured(ReportConfig, options)
     runs = (run,) if other is None else (run, other)
-    return report_runs(page_folders([_path(each, "A run") for each in runs]), config)
+    return report_networks([_path(each, "A run") for each in runs], config)
 
 
 @with_options(EvaluateConfig, but=("eps", "attacks", *OF_DATA))

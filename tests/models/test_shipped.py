@@ -90,7 +90,7 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(InputError, match=r"can't be written \(No space left on device"):
         run_folder("fashion-mini")
-    assert list((tmp_path / "runs").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_evaluate_takes_a_shipped_name_and_needs_no_data(tmp_path, monkeypatch, capsys):
