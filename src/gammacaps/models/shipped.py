@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gammacaps.errors import InputError
+from gammacaps.errors import InputError, did_you_mean
 from gammacaps.files import new_folder, taken_back, write_whole
 from gammacaps.names import SHIPPED, shipped_names
 
@@ -28,7 +28,8 @@ def stored_at(name_or_folder: str | Path) -> Path:
     if str(name_or_folder) in shipped_names():
         return SHIPPED / str(name_or_folder)
     raise InputError(
-        f"There is no run's folder {folder}, and no network of that name comes with gammacaps: give the folder that "
+        f"There is no run's folder {folder}, and no network of that name comes with gammacaps"
+        f"{did_you_mean(name_or_folder, shipped_names())}: give the folder that "
         f"`gammacaps train --out` made, or one of {names}."
     )
 
