@@ -18,7 +18,7 @@ from gammacaps.auditing.class_attack import ClassAttack
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.curves import over_eps, over_tau
 from gammacaps.auditing.held_out import halves, holds
-from gammacaps.auditing.kinds import GAMMA, KINDS, mean_interval, view
+from gammacaps.auditing.kinds import KINDS, mean_interval, view
 from gammacaps.auditing.parents import ParentCounter
 from gammacaps.auditing.patterns import told_by_pattern
 from gammacaps.auditing.run import audit_run
@@ -467,7 +467,7 @@ def test_options_that_make_no_sense_get_one_sentence(options, words):
         (
             ["hidden 1", "hidden 2"],
             [[-0.1, 0.2], [-0.1, 0.0]],
-            ", 3 of them not certain (hidden 1 capsule 0, hidden 2 capsule 0, hidden 2 capsule 1: their intervals hold 0); ",
+            "(hidden 1 capsule 0, hidden 2 capsule 0, hidden 2 capsule 1: their intervals hold 0); ",
         ),
         (["hidden 1"], [[0.0] * 5], "(capsule 0, capsule 1, capsule 2 and 2 more: their intervals hold 0); "),
     ],

@@ -66,18 +66,38 @@ def test_other_labels_are_one_sentence(labels, words):
 @pytest.mark.parametrize(
     ("model", "images", "words"),
     [
-        (cnn(), torch.zeros(4, 1, 32, 32), r"shape \(B, 1, 32, 32\): it takes \(B, 1, 28, 28\), so give images of that"),
-        (cnn(), torch.zeros(4, 3, 28, 28), r"shape \(B, 3, 28, 28\): it takes \(B, 1, 28, 28\), so give images of that"),
+        (
+            cnn(),
+            torch.zeros(4, 1, 32, 32),
+            r"shape \(B, 1, 32, 32\): it takes \(B, 1, 28, 28\), so give images of",
+        ),
+        (
+            cnn(),
+            torch.zeros(4, 3, 28, 28),
+            r"shape \(B, 3, 28, 28\): it takes \(B, 1, 28, 28\), so give images of",
+        ),
         (cnn(), torch.zeros(4, 28, 28, 1), r"channels come last, so put them first by images.permute\(0, 3, 1, 2\)"),
-        (nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(5, 2)), IMAGES, "first convolution takes 3 channels"),
+        (
+            nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(5, 2)),
+            IMAGES,
+            "convolution takes 3 channels",
+        ),
         (gammacaps.create("small"), torch.zeros(4, 1, 32, 32), r"\(B, 1, 28, 28\), not \(4, 1, 32, 32\): resize them"),
         (Gives(lambda s: s.nothing), IMAGES, r"can't take .* \(AttributeError: 'Tensor' .*\): give images like those"),
-        (cnn().double(), IMAGES, r"weights are float64 and the images float32: give both as float32, by model.float\(\)"),
+        (
+            cnn().double(),
+            IMAGES,
+            r"weights are float64 and the images float32: give both as float32, by model.float",
+        ),
         (cnn(), IMAGES.double(), "weights are float32 and the images float64: give both as float32"),
         (Gives(lambda s: (s, s)), IMAGES, r"of type tuple, not a tensor .*give lambda images: model\(images\)\[0\] in"),
         (Gives(lambda s: {"logits": s}), IMAGES, r'of type dict, .*give lambda images: model\(images\)\["logits"\] in'),
         (Gives(Output), IMAGES, r"of type Output, not a tensor .*give lambda images: model\(images\)\.logits in"),
-        (lambda images: images.numpy(), IMAGES, "of type ndarray, .*wrap it in a function that gives one, worked out by"),
+        (
+            lambda images: images.numpy(),
+            IMAGES,
+            "of type ndarray, .*wrap it in a function that gives one, worked out",
+        ),
         (Gives(lambda s: s[:, 0]), IMAGES, r"float32 of shape \(2,\) for 2 images, not scores \(B, N\)"),
         (Gives(lambda s: s[:1]), IMAGES, r"float32 of shape \(1, 10\) for 2 images, not scores \(B, N\)"),
         (Gives(lambda s: s.round().long()), IMAGES, r"gives int64 of shape \(2, 10\) for 2 images, not scores"),

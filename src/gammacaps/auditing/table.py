@@ -19,7 +19,7 @@ NOTE = (
 
 
 def verdict(results: dict[str, Any]) -> str:
-    """One sentence: how many active capsules are gamma-capsules and which of them not for certain, and of the others."""
+    """One sentence: how many active capsules are gamma-capsules, which of them not for certain, and of the others."""
     total, eps = totals(results), results["eps"][-1]
     names = [layer["layer"] for layer in results["layers"]]
     which = "hidden" if all(name.startswith("hidden") for name in names) else " and ".join(names)
