@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from torch import Tensor, nn
 
 from gammacaps.attacks.gradient import Classifier
@@ -19,11 +20,12 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.several import evaluate_runs
 from gammacaps.face.check import checked
 from gammacaps.face.figures import Audit, Check, Evaluation
+from gammacaps.face.given import as_labels
 from gammacaps.models import Model
 from gammacaps.options_help import with_options
 from gammacaps.progress import Progress
 from gammacaps.reporting.config import ReportConfig
-from gammacaps.reporting.run import page_folders, report_runs
+from gammacaps.reporting.run import report_networks
 from gammacaps.runs.run import EPS
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.runs.typed_json import Misfit, read_as
@@ -118,14 +120,14 @@ def report(run: str | Path, other: str | Path | None = None, **options: Any) -> 
     """
     config = _configured(ReportConfig, options)
     runs = (run,) if other is None else (run, other)
-    return report_runs(page_folders([_path(each, "A run") for each in runs]), config)
+    return report_networks([_path(each, "A run") for each in runs], config)
 
 
 @with_options(EvaluateConfig, but=("eps", "attacks", *OF_DATA))
 def check(
     model: nn.Module | Classifier,
     images: Tensor,
-    labels: Tensor,
+    labels: Tensor | Sequence[int] | np.ndarray,
     *,
     eps: float | Sequence[float] = EPS,
     attacks: str | Sequence[str] = "quick",
@@ -140,6 +142,8 @@ def check(
     Args:
         model: gives scores (B, N) for images (B, C, H, W) in [0, 1]; it need have no capsules. One that wants
             normalised images is given as `gammacaps.Normalized(model, mean, std)`.
+        images: floats (M, C, H, W) in [0, 1].
+        labels: the class number of each, in a tensor, a list or an array.
         eps: the attacks' radius in L-inf, or several; often 8/255 for photos.
         attacks: "quick" takes seconds; "standard" and "strong" (with AutoAttack) try harder; or names of attacks.
         other: a network for the same task, which the attack "transfer" is made on.
@@ -158,7 +162,10 @@ def check(
     """
     if not callable(model):
         raise InputError(f"A classifier is a network or a function of images, not a {type(model).__name__}.")
+    if isinstance(model, type):
+        raise InputError(f"A classifier is a network, not its class: give {model.__name__}(...).")
     check_images(images)
+    labels = as_labels(labels)
     check_labels(labels, len(images))
     for name in options:
         if name in OF_DATA:

@@ -28,9 +28,14 @@ def check_choice(what: str, value: object, known: Iterable[str], *, also: str = 
     known = tuple(known)
     if value in known:
         return
-    near = difflib.get_close_matches(str(value).lower(), known, n=1)
-    guess = f" (did you mean '{near[0]}'?)" if near else ""
+    guess = did_you_mean(value, known)
     raise InputError(f"There is no {what} '{on_one_line(str(value))}'{guess}: use one of {', '.join(known)}{also}.")
+
+
+def did_you_mean(value: object, known: Iterable[str]) -> str:
+    """The nearest spelling of a wrong name, as a question in brackets; nothing where none is near."""
+    near = difflib.get_close_matches(str(value).lower(), tuple(known), n=1)
+    return f" (did you mean '{near[0]}'?)" if near else ""
 
 
 def on_one_line(text: str) -> str:

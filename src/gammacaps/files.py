@@ -173,12 +173,31 @@ def new_folder(path: Path, *, check_old: Callable[[Path], None] | None = None) -
             )
         check_old(path)
     with contextlib.ExitStack() as replaced:
+        replaced.enter_context(taken_back(path, unless=Path.exists))
         if exists:  # nobody trains in a folder that is replaced
             replaced.enter_context(locked(path))
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             hidden, lock = _locked_folder(path)
         yield from _filled(path, hidden, lock, exists)
+
+
+@contextlib.contextmanager
+def taken_back(path: Path, *, unless: Callable[[Path], bool]) -> Iterator[None]:
+    """A folder that is made in this block is removed where the block refuses, `unless` that says it is worth keeping.
+
+    So are the folders above it that were not there before, as far as nothing else lies in them.
+    """
+    new, above = not path.exists(), [folder for folder in path.parents if not folder.exists()]
+    try:
+        yield
+    except InputError:
+        if new and not unless(path):
+            shutil.rmtree(path, ignore_errors=True)
+        for folder in above:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 def _filled(path: Path, hidden: Path, lock: int, exists: bool) -> Iterator[Path]:

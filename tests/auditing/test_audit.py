@@ -18,11 +18,11 @@ from gammacaps.auditing.class_attack import ClassAttack
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.curves import over_eps, over_tau
 from gammacaps.auditing.held_out import halves, holds
-from gammacaps.auditing.kinds import mean_interval, view
+from gammacaps.auditing.kinds import KINDS, mean_interval, view
 from gammacaps.auditing.parents import ParentCounter
 from gammacaps.auditing.patterns import told_by_pattern
 from gammacaps.auditing.run import audit_run
-from gammacaps.auditing.table import compare, table
+from gammacaps.auditing.table import compare, table, verdict
 from gammacaps.auditing.told_apart import different_sets, pairs_told_apart
 from gammacaps.auditing.worth import told
 from gammacaps.data import load_set
@@ -457,3 +457,39 @@ def test_networks_that_can_t_be_audited_get_one_sentence(model, changes, words):
 def test_options_that_make_no_sense_get_one_sentence(options, words):
     with pytest.raises(InputError, match=words):
         AuditConfig(**options)
+
+
+@pytest.mark.parametrize(
+    ("layers", "lows", "words"),
+    [
+        (["hidden 1"], [[0.1, 0.2]], " at eps 0.1 and tau 0.5; "),
+        (["hidden 1"], [[0.1, -0.01]], ", 1 of them not certain (capsule 1: its interval holds 0); "),
+        (
+            ["hidden 1", "hidden 2"],
+            [[-0.1, 0.2], [-0.1, 0.0]],
+            "(hidden 1 capsule 0, hidden 2 capsule 0, hidden 2 capsule 1: their intervals hold 0); ",
+        ),
+        (["hidden 1"], [[0.0] * 5], "(capsule 0, capsule 1, capsule 2 and 2 more: their intervals hold 0); "),
+    ],
+)
+def test_the_verdict_names_gamma_capsules_that_are_not_certain(layers, lows, words):
+    results = {
+        "eps": [0.1],
+        "tau": 0.5,
+        "settings": {},
+        "tree": [{"active": 1, "single_parent": 1.0}],
+        "layers": [
+            {
+                "layer": name,
+                "counts": {**dict.fromkeys(KINDS, 0), GAMMA: len(own)},
+                "capsules": [
+                    {"capsule": k, "kind": GAMMA, "gamma_interval": [low, 0.4], "gamma_capsule_at": [0.5]}
+                    for k, low in enumerate(own)
+                ],
+            }
+            for name, own in zip(layers, lows, strict=True)
+        ],
+    }
+    said = verdict(results)
+    assert words in said
+    assert ("not certain" in said) == (min(map(min, lows)) <= 0)

@@ -66,5 +66,5 @@ def test_wrong_labels(labels: object, words: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)):
         check_images(GOOD, labels, 5)
     check_images(GOOD, torch.tensor([0, 10**6]))  # no class count, no upper end
-    with pytest.raises(InputError, match="label 0 is -3, but class numbers go 0 or more"):
+    with pytest.raises(InputError, match="label 0 is -3, but class numbers go from 0 on"):
         check_images(GOOD, torch.tensor([-3, 0]))

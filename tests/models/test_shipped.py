@@ -81,6 +81,14 @@ def test_neither_a_folder_nor_a_shipped_name(tmp_path, monkeypatch):
             ask("nowhere")
 
 
+@pytest.mark.parametrize(("name", "meant"), [("fashion-minni", "fashion-mini"), ("MNIST", "mnist"), ("runs/mine", "")])
+def test_the_nearest_shipped_name_is_told(name, meant):
+    with pytest.raises(InputError) as caught:
+        gammacaps.load(name)
+    assert (f" comes with gammacaps (did you mean '{meant}'?): give" in str(caught.value)) == bool(meant)
+    assert ("did you mean" in str(caught.value)) == bool(meant)
+
+
 def test_a_copy_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
@@ -90,7 +98,7 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(InputError, match=r"can't be written \(No space left on device"):
         run_folder("fashion-mini")
-    assert list((tmp_path / "runs").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_evaluate_takes_a_shipped_name_and_needs_no_data(tmp_path, monkeypatch, capsys):

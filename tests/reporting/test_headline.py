@@ -79,8 +79,13 @@ def test_a_measurement_that_is_not_to_be_trusted_says_so(study):
         ("fail", "1 of 2 checks fails (The same image twice), so do not trust it."),
         ("warn", "1 of 2 checks calls for care (The same image twice)."),
     ):
-        results = study.results | {"attacks": [row], "worst": [], "checks": [check("repeats", verdict), *rest]}
-        assert words(headline(replace(study, results=results))[1]).endswith(said)
+        clean = study.results["clean"] | {"accuracy": 0.9}
+        checks = [check("repeats", verdict), *rest]
+        results = study.results | {"clean": clean, "attacks": [row], "worst": [], "checks": checks}
+        network, measurement = map(words, headline(replace(study, results=results)))
+        assert measurement.endswith(said)
+        held = "Whether it holds under attack is not known: " if verdict == "fail" else "It holds under attack: "
+        assert network.startswith(held)
 
 
 def test_what_was_not_measured_says_how(study):

@@ -11,11 +11,19 @@ from gammacaps.start import outcome as module
 from gammacaps.start.outcome import outcome
 
 
-def figures(right: int, images: int, largest: float) -> dict:
+def figures(right: int, images: int, largest: float, verdicts: tuple[str, ...] = ()) -> dict:
     row = {"accuracy": right / images, "interval": wilson(right, images), "images": images}
     often = round(largest * images)
     confusion = [[often, 0], [0, images - often]]  # only the sums of its rows matter
-    return {"clean": row, "worst": [row], "confusion": confusion, "class_names": ["down", "across"]}
+    names = zip(("repeats", "neighbours", "longer-attacks"), verdicts, strict=False)
+    checks = [{"check": name, "verdict": verdict, "number": None, "meaning": "So it is."} for name, verdict in names]
+    return {
+        "clean": row,
+        "worst": [row],
+        "confusion": confusion,
+        "class_names": ["down", "across"],
+        "checks": checks,
+    }
 
 
 @pytest.fixture
@@ -62,3 +70,19 @@ def test_what_its_training_has_warned_of_is_not_said_again(said):
     lines = said(5, 10, warnings=(TrainingWarning(3, "chance", "try more steps."),))
     assert lines[0] == "The network trained on clean pictures is stuck at chance: try more steps."
     assert len(lines) == 4
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        (("pass", "skip", "fail"), "1 of 2 checks fails (Longer attacks), so do not trust it."),
+        (("warn", "pass", "pass"), "1 of 3 checks calls for care (The same image twice)."),
+        (("pass", "pass"), "none of 2 checks found a reason to doubt it."),
+    ],
+)
+def test_beside_the_worst_case_stands_what_the_checks_say_of_it(monkeypatch, verdicts, said):
+    run = SimpleNamespace(results=lambda: figures(9, 10, 0.5, verdicts), warnings=lambda: ())
+    monkeypatch.setattr(module, "Run", lambda folder: run)
+    for line in outcome(Path("out"), 0.1).splitlines()[:2]:
+        assert "in the worst case under attack (each pixel changed by up to 0.1) 90.0% (59.6% to 98.2%); " in line
+        assert line.endswith(f"; {said}")

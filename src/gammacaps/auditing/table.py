@@ -12,6 +12,7 @@ from gammacaps.evaluation.interval import two_places
 from gammacaps.radius import radius
 
 WIDE = 118  # letters of a line of words
+NAMED = 3  # capsules by their names, in a sentence
 NOTE = (
     "Note: gamma is an upper bound, for a stronger attack might find worse changes: 'non-robust' is shown by changes\n"
     "that were found, 'gamma-capsule' is what this attack could not refute."
@@ -19,12 +20,13 @@ NOTE = (
 
 
 def verdict(results: dict[str, Any]) -> str:
-    """One sentence: how many active capsules are gamma-capsules, what the others are, and how many have one parent."""
+    """One sentence: how many active capsules are gamma-capsules, which of them not for certain, and of the others."""
     total, eps = totals(results), results["eps"][-1]
     names = [layer["layer"] for layer in results["layers"]]
     which = "hidden" if all(name.startswith("hidden") for name in names) else " and ".join(names)
     words = f"{total[GAMMA]} of {active(total)} active {which} capsules are gamma-capsules at eps {radius(eps)}"
     words += f" and tau {results['tau']:g}" + (" in a strong audit" if is_strong(results) else "")
+    words += _not_certain(results)
     others = ", ".join(f"{total[kind]} {kind}" for kind in (NON_ROBUST, NOT_USEFUL) if total[kind])
     words += f" ({others})" if others else ""
     words += f", {total[DEAD]} of {active(total) + total[DEAD]} are dead" if total[DEAD] else ""
@@ -33,6 +35,28 @@ def verdict(results: dict[str, Any]) -> str:
     words += f"; {more} more {'is one' if more == 1 else 'are'} at another tau" if more else ""
     single = single_parent(results)
     return words + ("." if single is None else f"; {100 * single:.0f}% of active capsules have a single parent.")
+
+
+def uncertain(row: dict[str, Any]) -> bool:
+    """Whether so few images leave open if it is a gamma-capsule: the 95% interval of its gamma holds 0."""
+    interval = row.get("gamma_interval")
+    return row["kind"] == GAMMA and interval is not None and interval[0] <= 0 <= interval[1]
+
+
+def _not_certain(results: dict[str, Any]) -> str:
+    """How many gamma-capsules are none for certain, and the first of them by name."""
+    several = len(results["layers"]) > 1
+    names = [
+        f"{layer['layer']} capsule {row['capsule']}" if several else f"capsule {row['capsule']}"
+        for layer in results["layers"]
+        for row in layer["capsules"]
+        if uncertain(row)
+    ]
+    if not names:
+        return ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    holds = "its interval holds" if len(names) == 1 else "their intervals hold"
+    return f", {len(names)} of them not certain ({', '.join(names[:NAMED])}{more}: {holds} 0)"
 
 
 def table(results: dict[str, Any]) -> str:
@@ -119,7 +143,7 @@ def _capsule(row: dict[str, Any], results: dict[str, Any], radii: int) -> str:
         return line
     line += f": {named(row['classes'])}"
     low, high = row["gamma_interval"]
-    if row["kind"] == GAMMA and low <= 0:
+    if uncertain(row):
         line += f" (uncertain: gamma from {low:.2f} to {high:.2f})"
     if row["kind"] == NON_ROBUST and row["gamma_any"] > 1e-9:
         line += f" (but {row['gamma_any']:.2f} for {named(row['gamma_any_classes'])})"

@@ -26,7 +26,7 @@ from gammacaps.files import write_json
 from gammacaps.models import Model, check_fit, has_capsules
 from gammacaps.progress import Progress
 from gammacaps.runs.beyond import FORMAT
-from gammacaps.runs.folders import run_folders
+from gammacaps.runs.folders import copies_taken_back, run_folders
 from gammacaps.runs.run import BEYOND, Run
 
 PICTURE = "beyond.png"
@@ -37,8 +37,9 @@ def beyond_runs(
     names: Sequence[Path], config: EvaluateConfig, *, quiet: bool = False
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Each run's folder and its figures, as soon as they are there."""
-    for folder in run_folders(names, (BEYOND, PICTURE), FOLDER):
-        yield folder, beyond_run(folder, config, quiet=quiet)
+    with copies_taken_back(names):
+        for folder in run_folders(names, (BEYOND, PICTURE), FOLDER):
+            yield folder, beyond_run(folder, config, quiet=quiet)
 
 
 def beyond_run(run: Path, config: EvaluateConfig, *, quiet: bool = False) -> dict[str, Any]:

@@ -118,16 +118,18 @@ def audit(options: AuditOptions) -> None:
 
 def explain(options: ExplainOptions) -> None:
     from gammacaps.reporting.run import FOLDER, explain_run
-    from gammacaps.runs.folders import run_folders
+    from gammacaps.runs.folders import copies_taken_back, run_folders
 
-    (run,) = run_folders((options.run,), folder=FOLDER)
-    show(f"Pictures and figures: {explain_run(run, options.report)}")
+    with copies_taken_back((options.run,)):
+        (run,) = run_folders((options.run,), folder=FOLDER)
+        folder = explain_run(run, options.report)
+    show(f"Pictures and figures: {folder}")
 
 
 def report(options: ReportOptions) -> None:
-    from gammacaps.reporting.run import page_folders, report_runs
+    from gammacaps.reporting.run import report_networks
 
-    show(f"Open in a browser: {report_runs(page_folders(options.runs), options.report)}")
+    show(f"Open in a browser: {report_networks(options.runs, options.report)}")
 
 
 def explore(options: ExploreOptions) -> None:

@@ -56,8 +56,10 @@ def check_images(
 def check_labels(labels: object, count: int, classes: int | None = None, *, where: str = "The images") -> None:
     """Check that labels are `count` integers, none negative, all below `classes` if that is given."""
     if not isinstance(labels, Tensor) or labels.dtype not in WHOLE:
-        kind = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
-        raise InputError(f"{where}: labels must be a tensor of whole numbers, got {kind}; use labels.long().")
+        kind, way = type(labels).__name__, "torch.as_tensor(labels)"
+        if isinstance(labels, Tensor):
+            kind, way = str(labels.dtype), "labels.long()"
+        raise InputError(f"{where}: labels must be a tensor of whole numbers, got {kind}; use {way}.")
     if labels.shape != (count,):
         raise InputError(
             f"{where}: {count} images need labels of the shape ({count},), got {tuple(labels.shape)}; "
@@ -68,7 +70,7 @@ def check_labels(labels: object, count: int, classes: int | None = None, *, wher
         wrong = wrong | (labels >= classes)
     if wrong.any():
         first = int(wrong.nonzero()[0])
-        allowed = "0 or more" if classes is None else f"from 0 to {classes - 1}"
+        allowed = "from 0 on" if classes is None else f"from 0 to {classes - 1}"
         raise InputError(
             f"{where}: label {first} is {int(labels[first])}, but class numbers go {allowed}; "
             "correct it or leave that image out."

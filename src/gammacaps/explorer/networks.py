@@ -25,7 +25,7 @@ from gammacaps.explain.without_each import accuracies_without_each, can_switch_o
 from gammacaps.explorer import drawn_digits, drawn_toys
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.models import CapsuleModel, Model, check_fit, has_capsules, shows_capsules
-from gammacaps.models.shipped import run_folder
+from gammacaps.models.shipped import stored_at
 from gammacaps.runs.config import RunConfig
 from gammacaps.runs.run import EPS, Run
 
@@ -105,7 +105,7 @@ def load_networks(names: Sequence[str], config: ExploreConfig) -> list[Network]:
     """The networks of one page, by a run's folder or a shipped name each: at most two, shown the same images."""
     if len(names) > 2:
         raise InputError(f"The page shows one network or two side by side, not {len(names)}: name fewer.")
-    folders = [run_folder(name) for name in names or (USUAL,)]
+    folders = [stored_at(name) for name in names or (USUAL,)]  # which are only read
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise InputError(f"{names[0]} and {names[1]} are the same network: name it once, or another beside it.")
     networks = [

@@ -12,6 +12,7 @@ from gammacaps.environment import describe_machine
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.robustness import robustness
 from gammacaps.face.figures import Check
+from gammacaps.face.given import try_model
 from gammacaps.face.normalised import wants_normalised
 from gammacaps.progress import OnProgress
 
@@ -34,6 +35,7 @@ def checked(
     if weight is not None:
         images, labels = images.to(weight.device), labels.to(weight.device)
     with in_eval_mode(model):
+        try_model(model, images, labels)
         figures = robustness(model, images, labels, config, other=other, progress=progress)
         wanted = wants_normalised(model, images, labels, config.batch)
     settings = {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(config).items()}

@@ -1,13 +1,14 @@
 """Networks that come with the package: where they lie, and how a verb gets a run's folder of one."""
 
+import contextlib
 import filecmp
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gammacaps.errors import InputError
-from gammacaps.files import new_folder, write_whole
+from gammacaps.errors import InputError, did_you_mean
+from gammacaps.files import new_folder, taken_back, write_whole
 from gammacaps.names import SHIPPED, shipped_names
 
 RUNS = Path("runs")  # under the working directory: where a shipped network is copied to, since verbs write beside it
@@ -27,7 +28,8 @@ def stored_at(name_or_folder: str | Path) -> Path:
     if str(name_or_folder) in shipped_names():
         return SHIPPED / str(name_or_folder)
     raise InputError(
-        f"There is no run's folder {folder}, and no network of that name comes with gammacaps: give the folder that "
+        f"There is no run's folder {folder}, and no network of that name comes with gammacaps"
+        f"{did_you_mean(name_or_folder, shipped_names())}: give the folder that "
         f"`gammacaps train --out` made, or one of {names}."
     )
 
@@ -39,13 +41,37 @@ def run_folder(name_or_folder: str | Path, *, figures: bool = False) -> Path:
     as they came: the folder is another copy beside it, without them, for the user's own.
     """
     folder = stored_at(name_or_folder)
+    copy = _copy_for(folder, figures=figures)
+    return folder if copy is None else _copied(*copy)
+
+
+@contextlib.contextmanager
+def copy_taken_back(name_or_folder: str | Path, *, figures: bool = False) -> Iterator[None]:
+    """Where the block refuses, the copy that `run_folder` made in it goes again, unless something was added to it."""
+    copy = _copy_for(stored_at(name_or_folder), figures=figures)
+    if copy is None:
+        yield
+        return
+    _, folder, files = copy
+    there = folder.exists()
+    try:
+        with taken_back(folder, unless=lambda made: not {file.name for file in made.glob("*")} <= set(files)):
+            yield
+    except InputError:
+        if not there and not folder.exists():
+            print(f"Nothing was left in {folder}.", file=sys.stderr)
+        raise
+
+
+def _copy_for(folder: Path, *, figures: bool) -> tuple[Path, Path, tuple[str, ...]] | None:
+    """Of a shipped network where it lies, where its copy is to be, and of which files; None for a folder to be used."""
     source = shipped_as(folder)
     if source is None or (folder != source and not figures):
-        return folder
-    folder = RUNS / source.name if folder == source else folder
+        return None
+    copy = RUNS / source.name if folder == source else folder
     if not figures:
-        return _copied(source, folder, [file.name for file in source.iterdir()])
-    return _copied(source, folder.with_name(folder.name + OWN), FILES)
+        return source, copy, tuple(file.name for file in source.iterdir())
+    return source, copy.with_name(copy.name + OWN), FILES
 
 
 def shipped_as(folder: Path) -> Path | None:

@@ -7,7 +7,7 @@ from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
 from gammacaps.radius import radius
 from gammacaps.reporting.accuracies import attack_name, earlier, name_of, under_attack
 from gammacaps.reporting.content import Sentence, Value
-from gammacaps.reporting.sections.checks import checks
+from gammacaps.reporting.sections.checks import believed, failed
 from gammacaps.reporting.shares import CLEAN, accuracy, interval
 from gammacaps.reporting.study import Study
 
@@ -52,6 +52,8 @@ def network(study: Study, results: dict[str, Any], row: dict[str, Any] | None) -
         word = "It has not learned its task: "
     elif row["accuracy"] <= guessing:
         word = "It breaks under attack: "
+    elif failed(results):
+        word = "Whether it holds under attack is not known: "
     else:
         word = "It holds under attack: " if row["accuracy"] >= HOLDS * clean else "It gives way under attack: "
     attacked = accuracy(name_of(row, results), row["eps"], row["accuracy"])
@@ -97,23 +99,7 @@ def measurement(results: dict[str, Any], row: dict[str, Any] | None) -> Sentence
         attacks = len({attack_name(other) for other in under_attack(results)[0] if other["eps"] == row["eps"]})
         several = f"{attacks} attacks" if attacks > 1 else "one attack"
         what = f"The measurement: the worst case of {several} on {images}, 95% interval {span}"
-    return (what, "; ", *believed(results), ".")
-
-
-def believed(results: dict[str, Any]) -> Sentence:
-    """What the checks of the measurement say of it."""
-    judged = [check for check in checks(results) if check.verdict != "skip"]
-    bad = [check.name for check in judged if check.verdict == "fail"]
-    careful = [check.name for check in judged if check.verdict == "warn"]
-    if not judged:
-        return ("whether to believe it was not checked",)
-    of = f" of {len(judged)} checks "
-    if bad:
-        fail = "fails" if len(bad) == 1 else "fail"
-        return (str(len(bad)), of, f"{fail} ({', '.join(bad)}), so do not trust it")
-    if careful:
-        return (str(len(careful)), of, f"{'calls' if len(careful) == 1 else 'call'} for care ({', '.join(careful)})")
-    return ("none", of, "found a reason to doubt it")
+    return (what, "; ", believed(results), ".")
 
 
 def hardest(study: Study, results: dict[str, Any]) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.explanation import NAMES, files_of
 from gammacaps.reporting.page import compose, render
 from gammacaps.reporting.study import open_pair, open_study
-from gammacaps.runs.folders import run_folders
+from gammacaps.runs.folders import copies_taken_back, run_folders
 
 PAGE, SIDE_BY_SIDE, FOLDER = "report.html", "side-by-side.html", "explain"
 
@@ -28,6 +28,12 @@ def report_runs(runs: Sequence[Path], config: ReportConfig) -> Path:
     page = render(*(compose(study) for study in open_pair(runs, config)))
     write_whole(runs[0] / SIDE_BY_SIDE, page.encode(errors="backslashreplace"))
     return runs[0] / SIDE_BY_SIDE
+
+
+def report_networks(names: Sequence[Path], config: ReportConfig) -> Path:
+    """`report_runs` of runs' folders, or of networks that come with gammacaps by their names."""
+    with copies_taken_back(names):
+        return report_runs(page_folders(names), config)
 
 
 def page_folders(runs: Sequence[Path]) -> tuple[Path, ...]:

@@ -1,11 +1,12 @@
 """The folders of the runs that a command names, where it will write."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gammacaps.errors import InputError
 from gammacaps.files import check_can_write
-from gammacaps.models.shipped import run_folder
+from gammacaps.models.shipped import copy_taken_back, run_folder
 
 
 def run_folders(
@@ -21,3 +22,12 @@ def run_folders(
     for run in folders:
         check_can_write(run, files, folder)
     return folders
+
+
+@contextlib.contextmanager
+def copies_taken_back(runs: Sequence[Path], *, figures: bool = False) -> Iterator[None]:
+    """Where the block refuses, copies that `run_folders` made in it and that got no figures go again."""
+    with contextlib.ExitStack() as stack:
+        for run in runs:
+            stack.enter_context(copy_taken_back(run, figures=figures))
+        yield

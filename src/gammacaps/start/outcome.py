@@ -1,4 +1,4 @@
-"""What came out, in a few sentences with 95% intervals, and what to do where a network is worth nothing."""
+"""What came out, with 95% intervals and whether to believe it, and what to do where a network is worth nothing."""
 
 import shlex
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 from gammacaps.program import command
 from gammacaps.radius import radius
+from gammacaps.reporting.sections.checks import believed
 from gammacaps.runs.run import Run
 from gammacaps.start.output import CLEAN, DATA, ROBUST
 
@@ -25,7 +26,8 @@ def outcome(out: Path, eps: float) -> str:
     images = results[ROBUST]["clean"]["images"]
     lines = [
         f"Of {images} test pictures the network {NAMES[name]} has {_share(figures['clean'])} right, and in the worst "
-        f"case under attack (each pixel changed by up to {radius(eps)}) {_share(figures['worst'][-1])}."
+        f"case under attack (each pixel changed by up to {radius(eps)}) {_share(figures['worst'][-1])}; "
+        f"{believed(figures)}."
         for name, figures in results.items()
     ]
     lines.append("In brackets: the 95% interval.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gammacaps.errors import InputError
-from gammacaps.files import read_json, write_json, writing
+from gammacaps.files import read_json, taken_back, write_json, writing
 from gammacaps.locks import locked
 from gammacaps.runs.typed_json import Misfit, read_as
 from gammacaps.start.config import StartConfig
@@ -44,11 +44,15 @@ def check_place(folder: Path, out: Path) -> None:
 
 @contextlib.contextmanager
 def taken(folder: Path, out: Path, config: StartConfig) -> Iterator[State]:
-    """The state of an earlier start with the same options, or a new one, while this process alone writes to `out`."""
+    """The state of an earlier start with the same options, or a new one, while this process alone writes to `out`.
+
+    What is made in the block goes again where the block refuses before there is a plan to go on by.
+    """
     check_place(folder, out)
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-    with locked(out):
+    with taken_back(out, unless=_has_plan), contextlib.ExitStack() as held:
+        with writing(out):
+            out.mkdir(parents=True, exist_ok=True)
+        held.enter_context(locked(out))
         state = read_state(out)
         if state is None:
             state = State(FORMAT, str(folder.resolve()), fingerprint(folder), config)
@@ -68,6 +72,11 @@ def read_state(out: Path) -> State | None:
     except (Misfit, InputError) as error:
         raise InputError(f"{out / STATE} is not of a start ({error}): choose another folder with --out.") from None
     return state
+
+
+def _has_plan(out: Path) -> bool:
+    state = read_state(out)
+    return state is not None and state.plan is not None
 
 
 def write_state(out: Path, state: State) -> None:

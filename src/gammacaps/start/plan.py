@@ -1,5 +1,6 @@
 """What is trained, for how long, and why: chosen by the pictures and by a few real steps on this machine."""
 
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -119,8 +120,8 @@ def make_plan(config: StartConfig, data: DataSet | StoredSet, name: str, choice:
     if steps < SHORT:
         needed = SHORT * sum(each.values()) / 60
         notes.append(
-            f"{steps} steps are few, and the networks may learn little: give --minutes {needed:.0f} or more, or a "
-            "smaller --size."
+            f"{steps} steps are few, and the networks may learn little: give --minutes {math.ceil(needed)} or more, or "
+            "a smaller --size."
         )
     return Plan(choice.preset, choice.eps, steps, steps * each[False], steps * each[True], tuple(notes))
 

@@ -5,6 +5,7 @@ from html import escape
 from typing import Any
 
 from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
+from gammacaps.auditing.table import uncertain
 from gammacaps.auditing.worth import told
 from gammacaps.data.group_names import name_with_classes
 from gammacaps.names import VerdictWord
@@ -131,12 +132,6 @@ def capsules(audit: dict[str, Any], layer: dict[str, Any]) -> Table:
     head = ("Capsule", "Kind", "Active in", "Goes with", "rho", *chance, *gammas, *interval, "best gamma")
     head += ("gamma-capsule at tau",) if has_taus else ()
     return Table(f"The capsules of layer {layer['layer']}{some}", head, rows)
-
-
-def uncertain(row: dict[str, Any]) -> bool:
-    """Whether so few images leave open if it is a gamma-capsule."""
-    interval = row.get("gamma_interval")
-    return row["kind"] == GAMMA and interval is not None and interval[0] <= 0 <= interval[1]
 
 
 def between(interval: list[float] | None) -> str:

@@ -69,6 +69,27 @@ def checks(results: dict[str, Any]) -> tuple[ShownCheck, ...]:
     )
 
 
+def failed(results: dict[str, Any]) -> bool:
+    """Whether a check found that the figures under attack can't be trusted."""
+    return any(check.verdict == "fail" for check in checks(results))
+
+
+def believed(results: dict[str, Any]) -> str:
+    """In a few words what all checks together say of the figures under attack."""
+    judged = [check for check in checks(results) if check.verdict != "skip"]
+    bad = [check.name for check in judged if check.verdict == "fail"]
+    careful = [check.name for check in judged if check.verdict == "warn"]
+    if not judged:
+        return "whether to believe it was not checked"
+    of = f"of {len(judged)} checks"
+    if bad:
+        return f"{len(bad)} {of} {'fails' if len(bad) == 1 else 'fail'} ({', '.join(bad)}), so do not trust it"
+    if careful:
+        calls = "calls" if len(careful) == 1 else "call"
+        return f"{len(careful)} {of} {calls} for care ({', '.join(careful)})"
+    return f"none {of} found a reason to doubt it"
+
+
 def check_name(name: str) -> str:
     if name.startswith("gradient-"):
         return f"Gradients of the loss {name.removeprefix('gradient-')}"
