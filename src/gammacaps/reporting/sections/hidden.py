@@ -161,6 +161,7 @@ def explained(shown: Galleries) -> str:
         f"class’s images it is on, longer than {shown.tau:g} ({shown.images:,} test images)."
     )
     if shown.audited:
+        assert shown.eps is not None
         words += (
             " The name is of the classes that it is on for and, by the audit, stays on for under attack "
             f"(eps {radius(shown.eps)}): then gamma, γ, is above 0, and it is a gamma-capsule. Dead means on in none "
