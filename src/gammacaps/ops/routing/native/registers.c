@@ -83,6 +83,11 @@ INLINE Register exponential(Register x) {
     return p * (Register)((Whole)bits << 23);
 }
 
+/* Asks for what will soon be read, as the processor does not foresee it; it may lie behind the end. */
+INLINE void soon(const Register *x, int64_t N) {
+    for (int64_t m = 0; m < N; m++) __builtin_prefetch(x + m);
+}
+
 /* ---- sums within registers ---- */
 
 /* The sums of every fourth number. */

@@ -8,7 +8,7 @@
 #define LEAST 1.17549435e-38f /* the least normal float32 */
 #define NEAR 1.1920929e-5f    /* 100 roundings: nearer to its parent than this, a vote has no direction from it */
 #define NEVER -1e30f          /* the logit of a parent that only fills up */
-#define CHUNK 4               /* samples that a thread takes at a time */
+#define CHUNK 4               /* samples that a thread takes at a time, at most */
 
 typedef struct {
     int64_t B, I, J, d, D, r; /* r iterations */
@@ -34,13 +34,15 @@ INLINE void times(
 ) {
     int64_t x = 0;
     for (; x + TILE <= DQ; x += TILE) {
-        Register y[CHUNK][TILE] = {{{0}}};
-        for (int64_t e = 0; e < d; e++)
+        Register y[4][TILE] = {{{0}}};
+        for (int64_t e = 0; e < d; e++) {
+            if (N > 1) soon(weight + (d + e) * DQ + x, TILE); /* the next capsule's */
             UPTO(m, N) UPTO(t, TILE) y[m][t] += poses[m * pose_row + e] * weight[e * DQ + x + t];
+        }
         UPTO(m, N) UPTO(t, TILE) u[m * row + x + t] = y[m][t];
     }
     for (; x < DQ; x++) {
-        Register y[CHUNK] = {{0}};
+        Register y[4] = {{0}};
         for (int64_t e = 0; e < d; e++) UPTO(m, N) y[m] += poses[m * pose_row + e] * weight[e * DQ + x];
         UPTO(m, N) u[m * row + x] = y[m];
     }
@@ -171,45 +173,55 @@ INLINE void couple_gradient(
     }
 }
 
-/* What one sample's backward pass hands from routing to the votes: c^k and a^k and v^(k-1) of k >= 1, the gradients gs^k
- * at s^k, and for RBA, while it is needed, the logits. */
-typedef struct { Register *c, *a, *v, *gs, *logits; } Kept;
+/* What one sample's backward pass hands from routing to the votes: for each capsule, one after the other in memory, c^k
+ * and a^k of k >= 1; v^(k-1) of these; the gradients gs^k at s^k; and for RBA, while they are needed, the logits. */
+typedef struct { Register *ca, *v, *gs, *logits; } Kept;
 
 INLINE int64_t kept_size(const Shape *n, int64_t Q, int64_t D) {
     return (2 * (n->r - 1) + !n->sda) * n->I * Q + (2 * n->r - 1) * D * Q;
 }
 
 INLINE Kept kept_in(Register *memory, const Shape *n, int64_t Q, int64_t D) {
-    int64_t later = n->r - 1, IQ = n->I * Q, DQ = D * Q;
-    Register *v = memory + 2 * later * IQ, *gs = v + later * DQ;
-    return (Kept){memory, memory + later * IQ, v, gs, gs + n->r * DQ};
+    int64_t later = n->r - 1, DQ = D * Q;
+    Register *v = memory + 2 * later * n->I * Q, *gs = v + later * DQ;
+    return (Kept){memory, v, gs, gs + n->r * DQ};
 }
 
-/* One iteration backward for N capsules from i on; c, a and grad_c are those of the iteration. */
+/* One iteration backward for N capsules from i on; ca and grad_c are those of the iteration. */
 INLINE void iterate_back(
     int64_t i, const Register *u, const Register *v, const Register *gs, const Register *filling, const float *grad_c,
-    Register *c, Register *a, Register *moved, Register *by_parent, const Shape *n, int64_t N, int64_t Q, int64_t D
+    Register *ca, int has_later, Register *moved, Register *by_parent, const Shape *n, int64_t N, int64_t Q, int64_t D
 ) {
-    int64_t J = n->J;
-    Register grad[N * Q], distance[N * Q];
-    u += i * D * Q, c += i * Q, a += i * Q;
+    int64_t J = n->J, apart = 2 * (n->r - 1) * Q;
+    Register grad[N * Q], distance[N * Q], c[N * Q], a[N * Q];
+    u += i * D * Q, ca += i * apart;
     dots(u, gs, grad, N, Q, D);
     if (n->sda) couple(u, v, filling, 0, distance, c, n, N, Q, D);
+    else
+        UPTO(m, N) EACH(q) {
+            c[m * Q + q] = ca[m * apart + q];
+            a[m * Q + q] = has_later ? ca[m * apart + 3 * Q + q] : all(0);
+        }
     UPTO(m, N)
         for (int64_t j = 0; grad_c && j < J; j++) ((float *)(grad + m * Q))[j] += grad_c[(i + m) * J + j];
     couple_gradient(grad, c, distance, a, n, N, Q);
     add_votes(moved, a, u, N, Q, D);
-    UPTO(m, N) EACH(q) by_parent[q] += a[m * Q + q];
+    UPTO(m, N) EACH(q) {
+        by_parent[q] += a[m * Q + q];
+        ca[m * apart + q] = c[m * Q + q];
+        ca[m * apart + Q + q] = a[m * Q + q];
+    }
 }
 
 /* RBA's logits add up from iteration to iteration, so its couplings are computed before all else. */
 INLINE void couple_all(const Register *u, Kept to, const Register *filling, const Shape *n, int64_t Q, int64_t D) {
-    int64_t IQ = n->I * Q;
     Register distance[Q];
-    memset(to.logits, 0, IQ * sizeof(Register));
+    memset(to.logits, 0, n->I * Q * sizeof(Register));
     for (int64_t k = 0; k < n->r - 1; k++)
-        for (int64_t i = 0; i < n->I; i++)
-            couple(u + i * D * Q, to.v + k * D * Q, filling, to.logits + i * Q, distance, to.c + k * IQ + i * Q, n, 1, Q, D);
+        for (int64_t i = 0; i < n->I; i++) {
+            Register *c = to.ca + 2 * (i * (n->r - 1) + k) * Q;
+            couple(u + i * D * Q, to.v + k * D * Q, filling, to.logits + i * Q, distance, c, n, 1, Q, D);
+        }
 }
 
 /* One sample backward through routing. room: 3 D Q. */
@@ -217,7 +229,7 @@ INLINE void route_back(
     const Register *u, const Register *s, const float *grad_v, const float *grad_c, float *grad_bias, Kept to,
     Register *room, const Shape *n, int64_t Q, int64_t D
 ) {
-    int64_t I = n->I, J = n->J, DQ = D * Q, IQ = I * Q, last = n->r - 1;
+    int64_t I = n->I, J = n->J, DQ = D * Q, last = n->r - 1;
     Register *gv = room, *moved = gv + DQ, *whole_gs = moved + DQ, by_parent[Q], filling[Q];
     fill(filling, J, Q);
     to_rows(grad_v, gv, J, Q, D);
@@ -230,15 +242,13 @@ INLINE void route_back(
         for (int64_t x = 0; x < DQ; x++) whole_gs[x] += gs[x];
         if (k == 0) break;
         const Register *v = to.v + (k - 1) * DQ;
-        Register *c = to.c + (k - 1) * IQ, *a = to.a + (k - 1) * IQ;
-        if (!n->sda && k == last) memset(a, 0, IQ * sizeof(Register));
-        if (!n->sda && k < last) memcpy(a, a + IQ, IQ * sizeof(Register));
+        Register *ca = to.ca + 2 * (k - 1) * Q;
         memset(moved, 0, DQ * sizeof(Register));
         memset(by_parent, 0, Q * sizeof(Register)); /* the sum over capsules of a */
         const float *at_c = k == last ? grad_c : 0;
         int64_t i = 0;
-        for (; i + 4 <= I; i += 4) iterate_back(i, u, v, gs, filling, at_c, c, a, moved, by_parent, n, 4, Q, D);
-        for (; i < I; i++) iterate_back(i, u, v, gs, filling, at_c, c, a, moved, by_parent, n, 1, Q, D);
+        for (; i + 4 <= I; i += 4) iterate_back(i, u, v, gs, filling, at_c, ca, k < last, moved, by_parent, n, 4, Q, D);
+        for (; i < I; i++) iterate_back(i, u, v, gs, filling, at_c, ca, k < last, moved, by_parent, n, 1, Q, D);
         for (int64_t e = 0; e < D; e++)
             EACH(q) {
                 int64_t x = e * Q + q;
@@ -255,14 +265,17 @@ INLINE float votes_back(
     int64_t i, const Register *u, const float *pose, const Register *ratio, Kept from, Register *out, const Shape *n,
     int64_t Q, int64_t D
 ) {
-    int64_t DQ = D * Q, IQ = n->I * Q, later = n->r - 1;
+    int64_t DQ = D * Q, later = n->r - 1;
+    const Register *ca = from.ca + 2 * i * later * Q;
+    soon(ca + 2 * later * Q, 2 * later * Q); /* the next capsule's */
+    soon(u + DQ, DQ);
     Register with_u[Q], along[Q];
     EACH(q) with_u[q] = all(0);
-    for (int64_t k = 0; n->sda && k < later; k++) EACH(q) with_u[q] += from.a[k * IQ + i * Q + q];
+    for (int64_t k = 0; n->sda && k < later; k++) EACH(q) with_u[q] += ca[(2 * k + 1) * Q + q];
     for (int64_t e = 0; e < D; e++)
         EACH(q) out[e * Q + q] = u[e * Q + q] * with_u[q] + from.gs[e * Q + q] * (1.0f / n->J);
     for (int64_t k = 0; k < later; k++) {
-        const Register *c = from.c + k * IQ + i * Q, *a = from.a + k * IQ + i * Q;
+        const Register *c = ca + 2 * k * Q, *a = c + Q;
         const Register *gs = from.gs + (k + 1) * DQ, *v = from.v + k * DQ;
         for (int64_t e = 0; e < D; e++)
             EACH(q) {
@@ -287,8 +300,11 @@ INLINE void poses_back(
 ) {
     int64_t e = 0;
     for (; e + 4 <= d; e += 4) {
-        Register y[CHUNK][4] = {{{0}}};
-        for (int64_t x = 0; x < DQ; x++) UPTO(t, 4) UPTO(m, N) y[m][t] += raw[m * DQ + x] * weight[(e + t) * DQ + x];
+        Register y[4][4] = {{{0}}};
+        for (int64_t x = 0; x < DQ; x++) {
+            if (N > 1) UPTO(t, 4) soon(weight + (d + e + t) * DQ + x, 1); /* the next capsule's */
+            UPTO(t, 4) UPTO(m, N) y[m][t] += raw[m * DQ + x] * weight[(e + t) * DQ + x];
+        }
         UPTO(m, N) {
             int64_t at = m * pose_row + e;
             *(Four *)(grad_poses + at) = sums(y[m][0], y[m][1], y[m][2], y[m][3]) + *(const Four *)(poses + at) * own_length[m];
@@ -380,7 +396,7 @@ INLINE void capsule_back(
 ) {
     const Shape *n = x->n;
     int64_t I = n->I, d = n->d, DQ = D * Q, size = kept_size(n, Q, D), pose = (b * I + i) * d;
-    float own_length[CHUNK];
+    float own_length[4];
     for (int64_t m = 0; m < N; m++, at += from.capsules)
         own_length[m] = votes_back(i, from.u + at * DQ, x->poses + pose + m * I * d, from.ratio + at * Q,
                                    kept_in(from.kept + m * size, n, Q, D), raw + m * DQ, n, Q, D);
@@ -426,6 +442,8 @@ static void learn_capsule(const Data *x, int64_t i, Register *kept, Room room, R
     if (x->grad_weight) memset(grad_weight, 0, n->d * DQ * sizeof(Register));
     for (int64_t b = 0; b < n->B; b += CHUNK) {
         Some some = {b, b + CHUNK < n->B ? b + CHUNK : n->B, i, i + 1};
+        for (int64_t m = b; m < some.until; m++)
+            soon(kept + m * kept_size(n, Q, D) + 2 * i * (n->r - 1) * Q, 2 * (n->r - 1) * Q);
         cast_some(x, some, room);
         room.kept = kept + b * kept_size(n, Q, D);
         back_some(x, some, room, x->grad_weight ? grad_weight : 0, raw);
