@@ -1,1 +1,1 @@
-"""Routing in C: `build` compiles routing.c, and `backend` calls it."""
+"""Routing in C: `build` compiles registers.c and routing.c as one, and `backend` calls it."""

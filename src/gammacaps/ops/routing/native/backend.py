@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from gammacaps.ops.routing.backend import Gradients, Settings, Wanted
 from gammacaps.ops.routing.native.build import Shape, library
 from gammacaps.ops.routing.rules import is_sda, scale
-from gammacaps.ops.vectors import squash
 
 
 def why_not_native(settings: Settings, dtype: torch.dtype, weight: Tensor, poses: Tensor) -> str | None:
@@ -45,24 +44,29 @@ class Native:
         self.sda = is_sda(settings.rule.name)
 
     def arrange(self, weight: Tensor, out: Tensor | None = None) -> Tensor:
-        """I d J D: a view of weights stored as `RoutedCapsules` stores them."""
-        return weight.transpose(1, 2).contiguous()
+        """I d D J, whose rows of parents lie in memory filled up to whole registers."""
+        I, J, d, D = weight.shape
+        if out is None:
+            out = weight.new_empty(I, d, D, filled_up(J))[..., :J]
+        plain = weight.transpose(1, 2).contiguous()  # a view of weights stored as `RoutedCapsules` stores them
+        _library().arrange(*_plain(plain, out, self.shape(1, out)))
+        return out
 
-    def shape(self, poses: Tensor, weight: Tensor) -> Shape:
-        (B, I, d), (_, _, J, D) = poses.shape, weight.shape
-        return Shape(B, I, J, d, D, self.settings.iterations, self.sda, scale(J), torch.get_num_threads())
+    def shape(self, batch: int, weight: Tensor) -> Shape:
+        """For a weight that was arranged."""
+        I, d, D, J = weight.shape
+        return Shape(batch, I, J, d, D, self.settings.iterations, self.sda, scale(J), torch.get_num_threads())
 
     def forward(
         self, poses: Tensor, weight: Tensor, bias: Tensor | None, *, couplings: bool, keep: bool
     ) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
         B, I, _ = poses.shape
-        _, _, J, D = weight.shape
-        r, P = self.settings.iterations, filled_up(J)
-        u, ratio, sums = (poses.new_empty(shape) for shape in ((B, I, D, P), (B, I, P), (r, B, D, P)))
-        c = poses.new_empty(B, I, J)
+        J, D = weight.shape[3], weight.shape[2]
+        sums = poses.new_empty(B, self.settings.iterations, D, filled_up(J))  # s^k
+        v, c = poses.new_empty(B, J, D), poses.new_empty(B, I, J)
         plain_bias = None if bias is None else bias.contiguous()
-        _call("forward", poses.contiguous(), weight, plain_bias, u, ratio, sums, c, self.shape(poses, weight))
-        return squash(sums[-1, :, :, :J].transpose(1, 2)), c, (u, ratio, sums)
+        _call("forward", poses.contiguous(), weight, plain_bias, sums, v, c, self.shape(B, weight))
+        return v, c, (sums,)
 
     def backward(
         self,
@@ -72,35 +76,42 @@ class Native:
         grad_c: Tensor | None,
         wanted: Wanted,
     ) -> Gradients:
-        (poses, weight, _), (u, ratio, sums) = inputs, kept
-        B, I, D, P = u.shape
-        J, r = weight.shape[2], len(sums)
+        (poses, weight, _), (sums,) = inputs, kept
+        I, d, D, J = weight.shape
+        B = len(poses)
         grad_v = poses.new_zeros(B, J, D) if grad_v is None else grad_v.contiguous()
         grad_c = None if grad_c is None else grad_c.contiguous()
-        grad_poses, by_sample = poses.new_empty(poses.shape), torch.empty_like(sums[0])
-        grad_weight = torch.empty_like(weight) if wanted.weight else None  # I d J D
-        memory = poses.new_empty(B, (2 * r + 1) * I * P + 2 * r * D * P)
-        given = (poses.contiguous(), weight, u, ratio, sums, grad_v, grad_c)
-        _call("backward", *given, grad_poses, grad_weight, by_sample, memory, self.shape(poses, weight))
-        grad_bias = by_sample.sum(0)[:, :J].t() if wanted.bias else None  # J D
-        return grad_poses, None if grad_weight is None else grad_weight.transpose(1, 2), grad_bias
+        grad_poses, grad_bias = poses.new_empty(poses.shape), poses.new_empty(B, J, D)
+        grad_weight = poses.new_empty(I, d, J, D) if wanted.weight else None
+        given = (poses.contiguous(), weight, sums, grad_v, grad_c)
+        _call("backward", *given, grad_poses, grad_weight, grad_bias, self.shape(B, weight))
+        weight_gradient = None if grad_weight is None else grad_weight.transpose(1, 2)
+        return grad_poses, weight_gradient, grad_bias.sum(0) if wanted.bias else None
 
 
 def filled_up(parents: int) -> int:
-    """To a multiple of 8, so that loops over parents fill vector registers."""
-    return -(-parents // 8) * 8
+    """To whole vector registers, as the code was compiled for them."""
+    width: int = _library().width()
+    return -(-parents // width) * width
+
+
+def _library() -> ctypes.CDLL:
+    code = library()
+    assert code is not None
+    return code
 
 
 def _call(name: str, *arguments: Tensor | Shape | None) -> None:
-    """Calls the compiled code; all tensors are contiguous, and None is a null pointer."""
-    code = library()
-    assert code is not None
+    if getattr(_library(), name)(*_plain(*arguments)):
+        raise MemoryError("There is not enough memory to route this batch: use a smaller one.")
+
+
+def _plain(*arguments: Tensor | Shape | None) -> list[Any]:
+    """Arguments as C takes them: where a tensor lies, and a null pointer for None."""
     plain: list[Any] = []
     for argument in arguments:
         if isinstance(argument, Tensor):
-            assert argument.is_contiguous()
             plain.append(ctypes.c_void_p(argument.data_ptr()))
         else:
             plain.append(ctypes.c_void_p(None) if argument is None else ctypes.byref(argument))
-    if getattr(code, name)(*plain):
-        raise MemoryError("There is not enough memory to route this batch: use a smaller one.")
+    return plain

@@ -19,7 +19,7 @@ from pathlib import Path
 from gammacaps.errors import InputError
 from gammacaps.files import write_whole
 
-SOURCE = "routing.c"
+SOURCES = ("registers.c", "routing.c")  # compiled as one
 FLAGS = (
     *("-std=gnu11", "-O3", "-march=native", "-fPIC", "-shared", "-fopenmp"),
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
@@ -59,7 +59,7 @@ def _built() -> Path:
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise FileNotFoundError("There is no C compiler.")
-    source = (files(__package__) / SOURCE).read_bytes()
+    source = b"".join((files(__package__) / name).read_bytes() for name in SOURCES)
     made_by = f"{FLAGS}{Path(compiler).resolve()}{_processor()}".encode()
     folder, name = _cache(), f"routing-{_hash(source + made_by)[:16]}"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

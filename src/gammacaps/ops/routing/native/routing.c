@@ -1,29 +1,14 @@
-/* Routing of a batch on a CPU. Votes are cast by some capsules for all samples, whose matrices stay in the cache; then
- * each sample is routed on its own, so that its votes stay in the cache through all iterations.
+/* Routing of a batch on a CPU. A thread takes a few samples at a time and does all that is to be done with them, so that
+ * their votes stay in its cache through all iterations, and in the backward pass are cast again rather than fetched.
  *
  * The formulas are those of ../rules.py, their gradient that of ../written_out.py; names and letters are theirs.
- * A capsule's votes are D rows of parents, a row being Q registers of eight parents: J filled up with zeros. So sums
- * over entries and over capsules need no shuffling.
+ * A capsule's votes are D rows of parents, a row being Q registers: J filled up with zeros, P numbers in all. So sums over
+ * entries and over capsules need no shuffling. Weights are arranged likewise, as I d D P.
  */
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#ifdef __AVX__
-#include <immintrin.h>
-#endif
-
-#define TINY 1e-12f           /* as in vectors.py */
 #define LEAST 1.17549435e-38f /* the least normal float32 */
 #define NEAR 1.1920929e-5f    /* 100 roundings: nearer to its parent than this, a vote has no direction from it */
 #define NEVER -1e30f          /* the logit of a parent that only fills up */
-#define INLINE static inline __attribute__((always_inline))
-#define BLOCK 8               /* capsules that cast their votes together */
-#define EACH(q) for (int64_t q = 0; q < Q; q++)
-#define ENTRIES(x) for (int64_t x = 0; x < D * Q; x++)
-
-typedef float Eight __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t Whole __attribute__((vector_size(32), aligned(4), may_alias));
+#define CHUNK 4               /* samples that a thread takes at a time, at most */
 
 typedef struct {
     int64_t B, I, J, d, D, r; /* r iterations */
@@ -32,432 +17,517 @@ typedef struct {
     int threads;
 } Shape;
 
-/* ---- eight numbers ---- */
-
-INLINE Eight all(float x) { return (Eight){x, x, x, x, x, x, x, x}; }
-INLINE Eight chosen(Whole where, Eight yes, Eight no) { return (Eight)((where & (Whole)yes) | (~where & (Whole)no)); }
-INLINE Eight at_least(Eight x, float least) { return chosen(x < all(least), all(least), x); } /* keeps a NaN */
-
-INLINE Eight root(Eight x) {
-#ifdef __AVX__
-    return (Eight)_mm256_sqrt_ps((__m256)x);
-#else
-    for (int k = 0; k < 8; k++) x[k] = sqrtf(x[k]);
-    return x;
-#endif
-}
-
-INLINE float sum(Eight x) {
-    x += __builtin_shuffle(x, (Whole){4, 5, 6, 7, 0, 1, 2, 3});
-    x += __builtin_shuffle(x, (Whole){2, 3, 0, 1, 6, 7, 4, 5});
-    return x[0] + x[1];
-}
-
-INLINE float largest(Eight x) {
-    Eight y = __builtin_shuffle(x, (Whole){4, 5, 6, 7, 0, 1, 2, 3});
-    x = chosen(y > x, y, x);
-    y = __builtin_shuffle(x, (Whole){2, 3, 0, 1, 6, 7, 4, 5});
-    x = chosen(y > x, y, x);
-    return x[1] > x[0] ? x[1] : x[0];
-}
-
-/* exp(x) to 2 roundings, for x <= 0. */
-INLINE Eight exponential(Eight x) {
-    x = at_least(x, -87.0f);
-    Eight n = (x * 1.44269504f + 12582912.0f) - 12582912.0f; /* to the nearest whole number */
-    Eight y = (x - n * 0.693145752f) - n * 1.42860677e-6f;
-    Eight p = y * 1.3888889e-3f + 8.3333333e-3f;
-    p = p * y + 4.1666667e-2f;
-    p = p * y + 1.6666667e-1f;
-    p = p * y + 0.5f;
-    p = p * y + 1.0f;
-    p = p * y + 1.0f;
-    return p * (Eight)((__builtin_convertvector(n, Whole) + 127) << 23);
-}
-
-/* ---- rows of parents ---- */
-
-INLINE float total(const Eight *x, int64_t Q) {
-    Eight y = x[0];
-    for (int64_t q = 1; q < Q; q++) y += x[q];
-    return sum(y);
-}
-
-/* out_j = sum over entries of a_j b_j. */
-INLINE void dots(const Eight *a, const Eight *b, Eight *out, int64_t D, int64_t Q) {
-    EACH(q) {
-        Eight x = a[q] * b[q];
-        for (int64_t e = 1; e < D; e++) x += a[e * Q + q] * b[e * Q + q];
-        out[q] = x;
-    }
-}
-
-/* out_j = |u_j - v_j|. */
-INLINE void distances(const Eight *u, const Eight *v, Eight *out, int64_t D, int64_t Q) {
-    EACH(q) {
-        Eight x = (u[q] - v[q]) * (u[q] - v[q]);
-        for (int64_t e = 1; e < D; e++) {
-            Eight apart = u[e * Q + q] - v[e * Q + q];
-            x += apart * apart;
-        }
-        out[q] = root(x);
-    }
-}
-
-/* to_j += c_j u_j. */
-INLINE void add_votes(Eight *to, const Eight *c, const Eight *u, int64_t D, int64_t Q) {
-    for (int64_t e = 0; e < D; e++) EACH(q) to[e * Q + q] += c[q] * u[e * Q + q];
-}
-
-/* c = softmax(b) over the parents of one capsule. */
-INLINE void softmax(const Eight *b, const Eight *filling, Eight *c, int64_t Q) {
-    float most = NEVER;
-    EACH(q) {
-        float here = largest(b[q] + filling[q]);
-        most = here > most ? here : most;
-    }
-    EACH(q) c[q] = exponential(b[q] + filling[q] - most);
-    float share = 1 / total(c, Q);
-    EACH(q) c[q] *= share;
-}
-
-INLINE void squash(const Eight *s, Eight *v, int64_t D, int64_t Q) {
-    Eight factor[Q];
-    dots(s, s, factor, D, Q);
-    EACH(q) factor[q] = root(factor[q]) / (1 + factor[q]);
-    for (int64_t e = 0; e < D; e++) EACH(q) v[e * Q + q] = factor[q] * s[e * Q + q];
-}
-
-/* The gradient at s of squash(s). */
-INLINE void squash_gradient(const Eight *s, const Eight *grad, Eight *out, int64_t D, int64_t Q) {
-    Eight first[Q], second[Q];
-    dots(s, s, first, D, Q);
-    dots(s, grad, second, D, Q);
-    EACH(q) {
-        Eight square = first[q], norm = root(square), whole = 1 + square;
-        first[q] = norm / whole;
-        second[q] = second[q] / at_least(norm, TINY) * (1 - square) / (whole * whole);
-    }
-    for (int64_t e = 0; e < D; e++) EACH(q) out[e * Q + q] = grad[e * Q + q] * first[q] + s[e * Q + q] * second[q];
-}
-
-/* 0 for parents, NEVER for what fills up a row. */
-INLINE void fill(Eight *filling, int64_t J, int64_t Q) {
-    EACH(q) for (int k = 0; k < 8; k++) filling[q][k] = 8 * q + k < J ? 0 : NEVER;
-}
+/* Registers in a row of parents. */
+INLINE int64_t rows(const Shape *n) { return (n->J + WIDTH - 1) / WIDTH; }
 
 /* ---- votes ---- */
 
-INLINE float length(const float *pose, int64_t d) {
+INLINE float squared_length(const float *pose, int64_t d) {
     float square = 0;
     for (int64_t e = 0; e < d; e++) square += pose[e] * pose[e];
-    return sqrtf(square);
+    return square;
 }
 
-/* Eight rows of eight become eight columns. */
-INLINE void turn_eight(const float *from, int64_t from_row, float *to, int64_t to_row) {
-    Eight a[8], b[8];
-    for (int k = 0; k < 8; k++) a[k] = *(const Eight *)(from + k * from_row);
-    for (int k = 0; k < 8; k += 2) {
-        b[k] = __builtin_shuffle(a[k], a[k + 1], (Whole){0, 8, 2, 10, 4, 12, 6, 14});
-        b[k + 1] = __builtin_shuffle(a[k], a[k + 1], (Whole){1, 9, 3, 11, 5, 13, 7, 15});
-    }
-    for (int k = 0; k < 8; k += 4)
-        for (int l = 0; l < 2; l++) {
-            a[k + l] = __builtin_shuffle(b[k + l], b[k + l + 2], (Whole){0, 1, 8, 9, 4, 5, 12, 13});
-            a[k + l + 2] = __builtin_shuffle(b[k + l], b[k + l + 2], (Whole){2, 3, 10, 11, 6, 7, 14, 15});
-        }
-    for (int k = 0; k < 4; k++) {
-        *(Eight *)(to + k * to_row) = __builtin_shuffle(a[k], a[k + 4], (Whole){0, 1, 2, 3, 8, 9, 10, 11});
-        *(Eight *)(to + (k + 4) * to_row) = __builtin_shuffle(a[k], a[k + 4], (Whole){4, 5, 6, 7, 12, 13, 14, 15});
-    }
-}
-
-/* A matrix of n x m to one of m x n, whose rows lie apart by from_row and to_row. */
-INLINE void turn(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t n, int64_t m) {
-    int64_t n8 = n / 8 * 8, m8 = m / 8 * 8;
-    for (int64_t x = 0; x < n8; x += 8)
-        for (int64_t y = 0; y < m8; y += 8) turn_eight(from + x * from_row + y, from_row, to + y * to_row + x, to_row);
-    for (int64_t x = 0; x < n; x++)
-        for (int64_t y = x < n8 ? m8 : 0; y < m; y++) to[y * to_row + x] = from[x * from_row + y];
-}
-
-/* out (m) = a (n) times b (n m). */
-INLINE void times(const float *a, const float *b, float *out, int64_t n, int64_t m) {
-    int64_t x = 0;
-    for (; x + 8 <= m; x += 8) {
-        Eight y = a[0] * *(const Eight *)(b + x);
-        for (int64_t e = 1; e < n; e++) y += a[e] * *(const Eight *)(b + e * m + x);
-        *(Eight *)(out + x) = y;
-    }
-    for (; x < m; x++) {
-        out[x] = 0;
-        for (int64_t e = 0; e < n; e++) out[x] += a[e] * b[e * m + x];
-    }
-}
-
-INLINE float dot(const float *a, const float *b, int64_t m) {
-    Eight y = {0};
-    int64_t x = 0;
-    for (; x + 8 <= m; x += 8) y += *(const Eight *)(a + x) * *(const Eight *)(b + x);
-    float rest = sum(y);
-    for (; x < m; x++) rest += a[x] * b[x];
-    return rest;
-}
-
-INLINE void add_scaled(float *to, const float *from, float by, int64_t m) {
-    int64_t x = 0;
-    for (; x + 8 <= m; x += 8) *(Eight *)(to + x) += by * *(const Eight *)(from + x);
-    for (; x < m; x++) to[x] += by * from[x];
-}
-
-/* The votes of one capsule, for SDA shortened to the length of its pose; ratio is by how much. raw: room for J D. */
-INLINE void cast_votes(
-    const float *weight, const float *pose, float *raw, Eight *u, Eight *ratio, const Shape *n, int64_t Q
+/* A capsule's votes for N samples, whose poses lie apart by `pose_row` and whose votes by `row`. */
+INLINE void times(
+    const Register *weight, const float *poses, int64_t pose_row, Register *u, int64_t row, int64_t N, int64_t d, int64_t DQ
 ) {
-    int64_t J = n->J, D = n->D;
-    times(pose, weight, raw, n->d, J * D);
-    if (J % 8) memset(u, 0, D * Q * sizeof(Eight));
-    turn(raw, D, (float *)u, 8 * Q, J, D);
-    if (!n->sda) return;
-    Eight most = at_least(all(length(pose, n->d)), 2 * LEAST);
-    dots(u, u, ratio, D, Q);
-    EACH(q) {
-        Eight part = most / at_least(root(ratio[q]), LEAST);
-        ratio[q] = chosen(part < 1, part, all(1));
+    int64_t x = 0;
+    for (; x + TILE <= DQ; x += TILE) {
+        Register y[4][TILE] = {{{0}}};
+        for (int64_t e = 0; e < d; e++) {
+            if (N > 1) soon(weight + (d + e) * DQ + x, TILE); /* the next capsule's */
+            UPTO(m, N) UPTO(t, TILE) y[m][t] += poses[m * pose_row + e] * weight[e * DQ + x + t];
+        }
+        UPTO(m, N) UPTO(t, TILE) u[m * row + x + t] = y[m][t];
     }
+    for (; x < DQ; x++) {
+        Register y[4] = {{0}};
+        for (int64_t e = 0; e < d; e++) UPTO(m, N) y[m] += poses[m * pose_row + e] * weight[e * DQ + x];
+        UPTO(m, N) u[m * row + x] = y[m];
+    }
+}
+
+/* Shortens votes to the length of the pose that casts them; ratio is by how much. */
+INLINE void bound(Register *u, const float *pose, Register *ratio, int64_t d, int64_t Q, int64_t D) {
+    Register most = at_least(all(sqrtf(squared_length(pose, d))), 2 * LEAST);
+    dots(u, u, ratio, 1, Q, D);
+    EACH(q) ratio[q] = at_most(most / at_least(root(ratio[q]), LEAST), 1);
     for (int64_t e = 0; e < D; e++) EACH(q) u[e * Q + q] *= ratio[q];
 }
 
 /* ---- routing ---- */
 
-/* The mean distance of one capsule to its parents, and never 0. */
-INLINE float usual_distance(const Eight *distance, int64_t J, int64_t Q) {
-    float mean = total(distance, Q) / J;
-    return mean < TINY ? TINY : mean;
+/* The mean distance of each of N <= 4 capsules to its parents, and never 0. */
+INLINE Four usual_distances(const Register *distance, const Shape *n, int64_t N, int64_t Q) {
+    Four mean = totals(distance, N, Q) / (float)n->J;
+    UPTO(m, N) mean[m] = mean[m] < TINY ? TINY : mean[m];
+    return mean;
 }
 
-/* The couplings of one capsule, from the parents v of the iteration before; the logits b of RBA are added to. */
+/* The couplings of N capsules, from the parents v of the iteration before; the logits b of RBA are added to. */
 INLINE void couple(
-    const Eight *u, const Eight *v, const Eight *filling, Eight *b, Eight *distance, Eight *c, const Shape *n, int64_t Q
+    const Register *u, const Register *v, const Register *filling, Register *b, Register *distance, Register *c,
+    const Shape *n, int64_t N, int64_t Q, int64_t D
 ) {
     if (n->sda) {
-        distances(u, v, distance, n->D, Q);
-        float factor = n->scale / usual_distance(distance, n->J, Q);
-        EACH(q) b[q] = distance[q] * factor;
+        distances(u, v, distance, N, Q, D);
+        Four factor = n->scale / usual_distances(distance, n, N, Q);
+        /* Some parent is no farther than usual: its logit is at least `scale`, so none needs to be subtracted. */
+        UPTO(m, N) EACH(q) c[m * Q + q] = exponential(distance[m * Q + q] * factor[m] + filling[q]);
     } else {
-        dots(u, v, distance, n->D, Q);
-        EACH(q) b[q] += distance[q];
-    }
-    softmax(b, filling, c, Q);
-}
-
-/* One sample's votes to its parents. room: I Q + D Q. */
-INLINE void route(
-    const Eight *u, const float *bias, Eight *sums, float *couplings, Eight *room, const Shape *n, int64_t Q
-) {
-    int64_t I = n->I, J = n->J, D = n->D, DQ = D * Q;
-    Eight *b = room, *v = b + I * Q, c[Q], distance[Q], filling[Q];
-    fill(filling, J, Q);
-    if (!n->sda) memset(b, 0, I * Q * sizeof(Eight));
-    EACH(q) c[q] = chosen(filling[q] < 0, all(0), all(1.0f / J));
-    for (int64_t k = 0; k < n->r; k++) {
-        Eight *s = sums + k * n->B * DQ;
-        memset(s, 0, DQ * sizeof(Eight));
-        for (int64_t i = 0; i < I; i++) {
-            if (k > 0) couple(u + i * DQ, v, filling, b + i * Q, distance, c, n, Q);
-            add_votes(s, c, u + i * DQ, D, Q);
-            if (k == n->r - 1) memcpy(couplings + i * J, c, J * sizeof(float));
+        dots(u, v, c, N, Q, D);
+        UPTO(m, N) {
+            EACH(q) b[m * Q + q] += c[m * Q + q], c[m * Q + q] = b[m * Q + q] + filling[q];
+            float most = largest(c + m * Q, Q);
+            EACH(q) c[m * Q + q] = exponential(c[m * Q + q] - most);
         }
-        for (int64_t x = 0; bias && x < J * D; x++) ((float *)s)[x % D * 8 * Q + x / D] += bias[x];
-        squash(s, v, D, Q);
+    }
+    Four share = 1 / totals(c, N, Q);
+    UPTO(m, N) EACH(q) c[m * Q + q] *= share[m];
+}
+
+/* 0 for parents, NEVER for what fills up a row. */
+INLINE void fill(Register *filling, int64_t J, int64_t Q) {
+    for (int64_t j = 0; j < Q * WIDTH; j++) ((float *)filling)[j] = j < J ? 0 : NEVER;
+}
+
+INLINE void write_couplings(const Register *c, float *couplings, int64_t J, int64_t N, int64_t Q) {
+    int64_t whole = J / WIDTH;
+    UPTO(m, N) {
+        for (int64_t q = 0; q < whole; q++) *(Register *)(couplings + m * J + q * WIDTH) = c[m * Q + q];
+        for (int64_t j = whole * WIDTH; j < J; j++) couplings[m * J + j] = ((const float *)(c + m * Q))[j];
     }
 }
 
-/* The gradient of one capsule's couplings: from grad at c to a at the distances, divided by them; of RBA at b. */
-INLINE void couple_gradient(Eight *grad, const Eight *c, const Eight *distance, Eight *a, const Shape *n, int64_t Q) {
-    Eight part[Q];
-    EACH(q) part[q] = c[q] * grad[q];
-    float whole = total(part, Q);
-    EACH(q) grad[q] = c[q] * (grad[q] - whole);
+/* s^0: all couplings are 1 / J. */
+INLINE void first_sum(const Register *u, Register *s, const Shape *n, int64_t Q, int64_t D) {
+    Register even[4 * Q];
+    for (int64_t q = 0; q < 4 * Q; q++) even[q] = all(1.0f / n->J);
+    int64_t i = 0;
+    for (; i + 4 <= n->I; i += 4) add_votes(s, even, u + i * D * Q, 4, Q, D);
+    for (; i < n->I; i++) add_votes(s, even, u + i * D * Q, 1, Q, D);
+}
+
+/* One iteration for N capsules from i on. */
+INLINE void iterate(
+    int64_t i, const Register *u, const Register *v, const Register *filling, Register *b, Register *s, float *couplings,
+    const Shape *n, int64_t N, int64_t Q, int64_t D
+) {
+    Register c[N * Q], distance[N * Q];
+    couple(u + i * D * Q, v, filling, b + i * Q, distance, c, n, N, Q, D);
+    add_votes(s, c, u + i * D * Q, N, Q, D);
+    if (couplings) write_couplings(c, couplings + i * n->J, n->J, N, Q);
+}
+
+/* One sample's votes to its parents v (J D), with s^k for each iteration. room: I Q + 2 D Q. */
+INLINE void route(
+    const Register *u, const float *bias, Register *s, float *parents, float *couplings, Register *room, const Shape *n,
+    int64_t Q, int64_t D
+) {
+    int64_t I = n->I, J = n->J, DQ = D * Q;
+    Register *b = room, *v = b + I * Q, *start = v + DQ, filling[Q];
+    fill(filling, J, Q);
+    if (!n->sda) memset(b, 0, I * Q * sizeof(Register));
+    memset(start, 0, DQ * sizeof(Register));
+    if (bias) to_rows(bias, start, J, Q, D);
+    memcpy(s, start, DQ * sizeof(Register));
+    first_sum(u, s, n, Q, D);
+    for (int64_t j = 0; n->r == 1 && j < I * J; j++) couplings[j] = 1.0f / J;
+    for (int64_t k = 1; k < n->r; k++) {
+        squash(s, v, Q, D);
+        s += DQ;
+        memcpy(s, start, DQ * sizeof(Register));
+        float *last = k == n->r - 1 ? couplings : 0;
+        int64_t i = 0;
+        for (; i + 4 <= I; i += 4) iterate(i, u, v, filling, b, s, last, n, 4, Q, D);
+        for (; i < I; i++) iterate(i, u, v, filling, b, s, last, n, 1, Q, D);
+    }
+    squash(s, v, Q, D);
+    from_rows(v, parents, J, Q, D);
+}
+
+/* ---- and backward ---- */
+
+/* The gradient of N capsules' couplings: from grad at c to a at the distances, divided by them; of RBA at b. */
+INLINE void couple_gradient(
+    Register *grad, const Register *c, const Register *distance, Register *a, const Shape *n, int64_t N, int64_t Q
+) {
+    Register part[N * Q];
+    UPTO(m, N) EACH(q) part[m * Q + q] = c[m * Q + q] * grad[m * Q + q];
+    Four whole = totals(part, N, Q);
+    UPTO(m, N) EACH(q) grad[m * Q + q] = c[m * Q + q] * (grad[m * Q + q] - whole[m]);
     if (!n->sda) {
-        EACH(q) a[q] += grad[q]; /* logits are added to, and so are their gradients */
+        for (int64_t x = 0; x < N * Q; x++) a[x] += grad[x]; /* logits are added to, and so are their gradients */
         return;
     }
-    float usual = usual_distance(distance, n->J, Q);
-    EACH(q) part[q] = grad[q] * distance[q];
-    float mean = usual > TINY ? total(part, Q) / n->J / usual : 0; /* a mean raised to TINY is a constant */
-    float factor = n->scale / usual;
-    EACH(q) a[q] = distance[q] * (grad[q] - mean) * factor / at_least(distance[q] * distance[q], NEAR * NEAR);
-}
-
-/* What one sample's backward pass hands from routing to the votes: c^k and a^k (of k >= 1), what points along u, the
- * gradients gs^k at s^k, and v^k. */
-typedef struct { Eight *c, *a, *radial, *gs, *v; } Kept;
-
-INLINE Kept kept_in(Eight *memory, const Shape *n, int64_t Q) {
-    int64_t IQ = n->I * Q, r = n->r;
-    Eight *gs = memory + (2 * r + 1) * IQ;
-    return (Kept){memory, memory + r * IQ, memory + 2 * r * IQ, gs, gs + r * n->D * Q};
-}
-
-/* One sample backward through routing. room: 2 D Q. */
-INLINE void route_back(
-    const Eight *u, const Eight *sums, const float *grad_v, const float *grad_c, Eight *grad_bias, Kept to, Eight *room,
-    const Shape *n, int64_t Q
-) {
-    int64_t I = n->I, J = n->J, D = n->D, r = n->r, DQ = D * Q, IQ = I * Q;
-    Eight *gv = room, *moved = gv + DQ, distance[Q], grad[Q], logits[Q], along_v[Q], by_parent[Q], filling[Q];
-    fill(filling, J, Q);
-    memset(to.c, 0, (2 * r + 1) * IQ * sizeof(Eight));
-    memset(gv, 0, DQ * sizeof(Eight));
-    turn(grad_v, D, (float *)gv, 8 * Q, J, D);
-    memset(grad_bias, 0, DQ * sizeof(Eight));
-    for (int64_t k = 0; k < r; k++) squash(sums + k * n->B * DQ, to.v + k * DQ, D, Q);
-    if (!n->sda) /* the logits of RBA add up from below; `radial`, which is SDA's, holds them */
-        for (int64_t k = 1; k < r; k++)
-            for (int64_t i = 0; i < I; i++)
-                couple(u + i * DQ, to.v + (k - 1) * DQ, filling, to.radial + i * Q, distance, to.c + k * IQ + i * Q, n, Q);
-    for (int64_t k = r - 1; k > 0; k--) {
-        Eight *gs = to.gs + k * DQ;
-        const Eight *before = to.v + (k - 1) * DQ;
-        squash_gradient(sums + k * n->B * DQ, gv, gs, D, Q);
-        ENTRIES(x) grad_bias[x] += gs[x], moved[x] = all(0);
-        EACH(q) by_parent[q] = all(0); /* the sum over capsules of a */
-        for (int64_t i = 0; i < I; i++) {
-            const Eight *ui = u + i * DQ;
-            Eight *c = to.c + k * IQ + i * Q, *a = to.a + k * IQ + i * Q, *radial = to.radial + i * Q;
-            dots(ui, gs, grad, D, Q);
-            if (n->sda) {
-                couple(ui, before, filling, logits, distance, c, n, Q);
-                EACH(q) radial[q] += c[q] * grad[q];
-            } else if (k < r - 1) {
-                EACH(q) a[q] = a[IQ + q];
-            }
-            for (int64_t j = 0; grad_c && k == r - 1 && j < J; j++) grad[j / 8][j % 8] += grad_c[i * J + j];
-            couple_gradient(grad, c, distance, a, n, Q);
-            if (n->sda) {
-                dots(ui, before, along_v, D, Q);
-                EACH(q) radial[q] -= a[q] * along_v[q];
-                EACH(q) by_parent[q] += a[q];
-            }
-            add_votes(moved, a, ui, D, Q);
+    Four usual = usual_distances(distance, n, N, Q), factor = n->scale / usual;
+    UPTO(m, N) EACH(q) part[m * Q + q] = grad[m * Q + q] * distance[m * Q + q];
+    Four mean = totals(part, N, Q) / ((float)n->J * usual);
+    UPTO(m, N) {
+        if (!(usual[m] > TINY)) mean[m] = 0; /* a mean raised to TINY is a constant */
+        EACH(q) {
+            Register apart = distance[m * Q + q];
+            a[m * Q + q] = apart * (grad[m * Q + q] - mean[m]) * factor[m] / at_least(apart * apart, NEAR * NEAR);
         }
+    }
+}
+
+/* What one sample's backward pass hands from routing to the votes: for each capsule, one after the other in memory, c^k
+ * and a^k of k >= 1; v^(k-1) of these; the gradients gs^k at s^k; and for RBA, while they are needed, the logits. */
+typedef struct { Register *ca, *v, *gs, *logits; } Kept;
+
+INLINE int64_t kept_size(const Shape *n, int64_t Q, int64_t D) {
+    return (2 * (n->r - 1) + !n->sda) * n->I * Q + (2 * n->r - 1) * D * Q;
+}
+
+INLINE Kept kept_in(Register *memory, const Shape *n, int64_t Q, int64_t D) {
+    int64_t later = n->r - 1, DQ = D * Q;
+    Register *v = memory + 2 * later * n->I * Q, *gs = v + later * DQ;
+    return (Kept){memory, v, gs, gs + n->r * DQ};
+}
+
+/* One iteration backward for N capsules from i on; ca and grad_c are those of the iteration. */
+INLINE void iterate_back(
+    int64_t i, const Register *u, const Register *v, const Register *gs, const Register *filling, const float *grad_c,
+    Register *ca, int has_later, Register *moved, Register *by_parent, const Shape *n, int64_t N, int64_t Q, int64_t D
+) {
+    int64_t J = n->J, apart = 2 * (n->r - 1) * Q;
+    Register grad[N * Q], distance[N * Q], c[N * Q], a[N * Q];
+    u += i * D * Q, ca += i * apart;
+    dots(u, gs, grad, N, Q, D);
+    if (n->sda) couple(u, v, filling, 0, distance, c, n, N, Q, D);
+    else
+        UPTO(m, N) EACH(q) {
+            c[m * Q + q] = ca[m * apart + q];
+            a[m * Q + q] = has_later ? ca[m * apart + 3 * Q + q] : all(0);
+        }
+    UPTO(m, N)
+        for (int64_t j = 0; grad_c && j < J; j++) ((float *)(grad + m * Q))[j] += grad_c[(i + m) * J + j];
+    couple_gradient(grad, c, distance, a, n, N, Q);
+    add_votes(moved, a, u, N, Q, D);
+    UPTO(m, N) EACH(q) {
+        by_parent[q] += a[m * Q + q];
+        ca[m * apart + q] = c[m * Q + q];
+        ca[m * apart + Q + q] = a[m * Q + q];
+    }
+}
+
+/* RBA's logits add up from iteration to iteration, so its couplings are computed before all else. */
+INLINE void couple_all(const Register *u, Kept to, const Register *filling, const Shape *n, int64_t Q, int64_t D) {
+    Register distance[Q];
+    memset(to.logits, 0, n->I * Q * sizeof(Register));
+    for (int64_t k = 0; k < n->r - 1; k++)
+        for (int64_t i = 0; i < n->I; i++) {
+            Register *c = to.ca + 2 * (i * (n->r - 1) + k) * Q;
+            couple(u + i * D * Q, to.v + k * D * Q, filling, to.logits + i * Q, distance, c, n, 1, Q, D);
+        }
+}
+
+/* One sample backward through routing. room: 3 D Q. */
+INLINE void route_back(
+    const Register *u, const Register *s, const float *grad_v, const float *grad_c, float *grad_bias, Kept to,
+    Register *room, const Shape *n, int64_t Q, int64_t D
+) {
+    int64_t I = n->I, J = n->J, DQ = D * Q, last = n->r - 1;
+    Register *gv = room, *moved = gv + DQ, *whole_gs = moved + DQ, by_parent[Q], filling[Q];
+    fill(filling, J, Q);
+    to_rows(grad_v, gv, J, Q, D);
+    memset(whole_gs, 0, DQ * sizeof(Register));
+    for (int64_t k = 0; k < last; k++) squash(s + k * DQ, to.v + k * DQ, Q, D);
+    if (!n->sda) couple_all(u, to, filling, n, Q, D);
+    for (int64_t k = last; k >= 0; k--) {
+        Register *gs = to.gs + k * DQ;
+        squash_gradient(s + k * DQ, gv, gs, Q, D);
+        for (int64_t x = 0; x < DQ; x++) whole_gs[x] += gs[x];
+        if (k == 0) break;
+        const Register *v = to.v + (k - 1) * DQ;
+        Register *ca = to.ca + 2 * (k - 1) * Q;
+        memset(moved, 0, DQ * sizeof(Register));
+        memset(by_parent, 0, Q * sizeof(Register)); /* the sum over capsules of a */
+        const float *at_c = k == last ? grad_c : 0;
+        int64_t i = 0;
+        for (; i + 4 <= I; i += 4) iterate_back(i, u, v, gs, filling, at_c, ca, k < last, moved, by_parent, n, 4, Q, D);
+        for (; i < I; i++) iterate_back(i, u, v, gs, filling, at_c, ca, k < last, moved, by_parent, n, 1, Q, D);
         for (int64_t e = 0; e < D; e++)
             EACH(q) {
                 int64_t x = e * Q + q;
-                if (n->sda) gv[x] = before[x] * by_parent[q] - moved[x];
+                if (n->sda) gv[x] = v[x] * by_parent[q] - moved[x];
                 else gv[x] = moved[x];
             }
     }
-    squash_gradient(sums, gv, to.gs, D, Q);
-    ENTRIES(x) grad_bias[x] += to.gs[x];
+    from_rows(whole_gs, grad_bias, J, Q, D);
 }
 
-/* One capsule's votes backward: raw (J D) is the gradient at them before they were shortened. Gives what the capsule's
- * own length gets, as a factor of its pose. room: D Q. */
+/* One capsule's votes u backward: out is the gradient at them before they were shortened. Gives what the capsule's own
+ * length gets, as a factor of its pose. */
 INLINE float votes_back(
-    int64_t i, const Eight *u, const float *pose, const Eight *ratio, Kept from, float *raw, Eight *room, const Shape *n,
-    int64_t Q
+    int64_t i, const Register *u, const float *pose, const Register *ratio, Kept from, Register *out, const Shape *n,
+    int64_t Q, int64_t D
 ) {
-    int64_t D = n->D, r = n->r, DQ = D * Q, IQ = n->I * Q;
-    Eight along[Q], with_u[Q], with_gs[Q], with_v[Q], factor[Q];
-    float own_length = 0;
-    EACH(q) with_u[q] = all(0), factor[q] = n->sda ? ratio[q] : all(1);
-    if (n->sda) {
-        float most = length(pose, n->d), square = most < TINY ? TINY * TINY : most * most;
-        dots(u, from.gs, along, D, Q);
-        for (int64_t k = 1; k < r; k++) EACH(q) with_u[q] += from.a[k * IQ + i * Q + q];
-        EACH(q) {
-            Eight whole = (from.radial[i * Q + q] + along[q] / (float)n->J) / square + with_u[q];
-            along[q] = chosen(ratio[q] < 1, whole, all(0)); /* a vote that was shortened has its capsule's length */
-            with_u[q] = (with_u[q] - along[q]) * ratio[q];
-        }
-        own_length = total(along, Q);
-    }
-    EACH(q) with_gs[q] = factor[q] / (float)n->J;
+    int64_t DQ = D * Q, later = n->r - 1;
+    const Register *ca = from.ca + 2 * i * later * Q;
+    soon(ca + 2 * later * Q, 2 * later * Q); /* the next capsule's */
+    soon(u + DQ, DQ);
+    Register with_u[Q], along[Q];
+    EACH(q) with_u[q] = all(0);
+    for (int64_t k = 0; n->sda && k < later; k++) EACH(q) with_u[q] += ca[(2 * k + 1) * Q + q];
     for (int64_t e = 0; e < D; e++)
-        EACH(q) room[e * Q + q] = u[e * Q + q] * with_u[q] + with_gs[q] * from.gs[e * Q + q];
-    for (int64_t k = 1; k < r; k++) {
-        const Eight *gs = from.gs + k * DQ, *v = from.v + (k - 1) * DQ;
-        EACH(q) {
-            with_gs[q] = factor[q] * from.c[k * IQ + i * Q + q];
-            with_v[q] = (n->sda ? -factor[q] : factor[q]) * from.a[k * IQ + i * Q + q];
-        }
+        EACH(q) out[e * Q + q] = u[e * Q + q] * with_u[q] + from.gs[e * Q + q] * (1.0f / n->J);
+    for (int64_t k = 0; k < later; k++) {
+        const Register *c = ca + 2 * k * Q, *a = c + Q;
+        const Register *gs = from.gs + (k + 1) * DQ, *v = from.v + k * DQ;
         for (int64_t e = 0; e < D; e++)
-            EACH(q) room[e * Q + q] += with_gs[q] * gs[e * Q + q] + with_v[q] * v[e * Q + q];
+            EACH(q) {
+                Register part = a[q] * v[e * Q + q];
+                if (n->sda) part = -part;
+                out[e * Q + q] += c[q] * gs[e * Q + q] + part;
+            }
     }
-    turn((const float *)room, 8 * Q, raw, D, D, n->J);
-    return own_length;
+    if (!n->sda) return 0;
+    float square = squared_length(pose, n->d);
+    square = square < TINY * TINY ? TINY * TINY : square;
+    dots(u, out, along, 1, Q, D);
+    EACH(q) along[q] = where(ratio[q] < 1, along[q] / square); /* a vote that was shortened has its capsule's length */
+    for (int64_t e = 0; e < D; e++) EACH(q) out[e * Q + q] = (out[e * Q + q] - along[q] * u[e * Q + q]) * ratio[q];
+    return total(along, Q);
 }
 
-/* ---- batches ---- */
+/* The gradients of N samples' poses of one capsule from those at its votes, `raw`; own_length is what votes_back gave. */
+INLINE void poses_back(
+    const Register *raw, const Register *weight, const float *poses, float *grad_poses, int64_t pose_row,
+    const float *own_length, int64_t N, int64_t d, int64_t DQ
+) {
+    int64_t e = 0;
+    for (; e + 4 <= d; e += 4) {
+        Register y[4][4] = {{{0}}};
+        for (int64_t x = 0; x < DQ; x++) {
+            if (N > 1) UPTO(t, 4) soon(weight + (d + e + t) * DQ + x, 1); /* the next capsule's */
+            UPTO(t, 4) UPTO(m, N) y[m][t] += raw[m * DQ + x] * weight[(e + t) * DQ + x];
+        }
+        UPTO(m, N) {
+            int64_t at = m * pose_row + e;
+            *(Four *)(grad_poses + at) = sums(y[m][0], y[m][1], y[m][2], y[m][3]) + *(const Four *)(poses + at) * own_length[m];
+        }
+    }
+    for (; e < d; e++)
+        UPTO(m, N) {
+            int64_t at = m * pose_row + e;
+            Register y = all(0);
+            for (int64_t x = 0; x < DQ; x++) y += raw[m * DQ + x] * weight[e * DQ + x];
+            grad_poses[at] = sum(y) + poses[at] * own_length[m];
+        }
+}
 
-/* A team of threads, each with its own room, running a body that is compiled anew for common Q, so that registers hold
- * whole rows; gives 1 where there is no memory for it. */
-#define TEAM(room_size, body)                                                                                          \
-    int failed = 0;                                                                                                    \
-    int64_t registers = (n->J + 7) / 8;                                                                                \
-    _Pragma("omp parallel num_threads(n->threads) reduction(|: failed)") {                                             \
-        int64_t Q = registers;                                                                                         \
-        Eight *room = malloc((size_t)(room_size) * sizeof(Eight));                                                     \
-        failed |= !room;                                                                                               \
-        if (Q == 1) { enum { Q = 1 }; body }                                                                           \
-        else if (Q == 2) { enum { Q = 2 }; body }                                                                      \
-        else if (Q == 4) { enum { Q = 4 }; body }                                                                      \
-        else { body }                                                                                                  \
-        free(room);                                                                                                    \
-    }                                                                                                                  \
-    return failed;
+/* What N samples add to the gradient of a capsule's weight. */
+INLINE void weight_back(
+    const Register *raw, const float *poses, int64_t pose_row, Register *grad_weight, int64_t N, int64_t d, int64_t DQ
+) {
+    for (int64_t e = 0; e < d; e++)
+        for (int64_t x = 0; x < DQ; x++) {
+            Register y = grad_weight[e * DQ + x];
+            UPTO(m, N) y += poses[m * pose_row + e] * raw[m * DQ + x];
+            grad_weight[e * DQ + x] = y;
+        }
+}
 
-/* poses (B I d), weight (I d J D), bias (J D) or null; u (B I D Q): the votes, bounded; ratio (B I Q): for SDA by how
- * much; sums (r B D Q): s^k; couplings (B I J): of the last iteration. */
+/* ---- some samples, some capsules ---- */
+
+typedef struct {
+    const float *poses, *bias;                   /* B I d, J D or null */
+    const Register *weight;                      /* I d D Q */
+    Register *sums;                              /* B r D Q: s^k */
+    float *v, *couplings;                        /* B J D, B I J: of the last iteration */
+    const float *grad_v, *grad_c;                /* B J D, B I J or null */
+    float *grad_poses, *grad_weight, *grad_bias; /* B I d, I d J D or null, B J D */
+    const Shape *n;
+} Data;
+
+/* Memory for some samples: their votes and ratios, of `capsules` capsules, and what their backward pass keeps. */
+typedef struct { Register *u, *ratio, *kept; int64_t capsules; } Room;
+
+/* Samples from b on to `until`, capsules from i on to `end`. */
+typedef struct { int64_t b, until, i, end; } Some;
+
+/* A function with Q and D at its end, compiled anew for those that are common, so that registers hold whole rows. */
+#define FOR_SIZES(function, ...)                                                                                       \
+    int64_t Q = rows(n), D = n->D;                                                                                     \
+    if (Q == 1 && D == 8) function(__VA_ARGS__, 1, 8);                                                                 \
+    else if (Q == 2 && D == 8) function(__VA_ARGS__, 2, 8);                                                            \
+    else function(__VA_ARGS__, Q, D);
+
+/* Votes of the capsules of `some` for its samples; those of capsule i come first in the room. */
+INLINE void cast_of(const Data *x, Some some, Room to, int64_t Q, int64_t D) {
+    const Shape *n = x->n;
+    int64_t I = n->I, d = n->d, DQ = D * Q, row = to.capsules * DQ;
+    for (int64_t i = some.i; i < some.end; i++) {
+        const Register *weight = x->weight + i * d * DQ;
+        const float *pose = x->poses + (some.b * I + i) * d;
+        int64_t at = i - some.i;
+        for (int64_t left = some.until - some.b; left > 0; ) {
+            int64_t N = left >= 4 ? 4 : 1;
+            if (N == 4) times(weight, pose, I * d, to.u + at * DQ, row, 4, d, DQ);
+            else times(weight, pose, I * d, to.u + at * DQ, row, 1, d, DQ);
+            for (int64_t m = 0; m < N && n->sda; m++, at += to.capsules, pose += I * d)
+                bound(to.u + at * DQ, pose, to.ratio + at * Q, d, Q, D);
+            if (!n->sda) at += N * to.capsules, pose += N * I * d;
+            left -= N;
+        }
+    }
+}
+
+INLINE void route_of(const Data *x, int64_t b, const Register *u, Register *room, int64_t Q, int64_t D) {
+    const Shape *n = x->n;
+    int64_t JD = n->J * D;
+    route(u, x->bias, x->sums + b * n->r * D * Q, x->v + b * JD, x->couplings + b * n->I * n->J, room, n, Q, D);
+}
+
+INLINE void route_back_of(const Data *x, int64_t b, const Register *u, Register *kept, Register *room, int64_t Q, int64_t D) {
+    const Shape *n = x->n;
+    int64_t JD = n->J * D;
+    route_back(u, x->sums + b * n->r * D * Q, x->grad_v + b * JD, x->grad_c ? x->grad_c + b * n->I * n->J : 0,
+               x->grad_bias + b * JD, kept_in(kept, n, Q, D), room, n, Q, D);
+}
+
+/* N samples from b on: the gradients of one capsule's poses and, where asked for, what its weight's gains. */
+INLINE void capsule_back(
+    const Data *x, int64_t b, int64_t i, Room from, int64_t at, Register *raw, Register *grad_weight, int64_t N, int64_t Q,
+    int64_t D
+) {
+    const Shape *n = x->n;
+    int64_t I = n->I, d = n->d, DQ = D * Q, size = kept_size(n, Q, D), pose = (b * I + i) * d;
+    float own_length[4];
+    for (int64_t m = 0; m < N; m++, at += from.capsules)
+        own_length[m] = votes_back(i, from.u + at * DQ, x->poses + pose + m * I * d, from.ratio + at * Q,
+                                   kept_in(from.kept + m * size, n, Q, D), raw + m * DQ, n, Q, D);
+    poses_back(raw, x->weight + i * d * DQ, x->poses + pose, x->grad_poses + pose, I * d, own_length, N, d, DQ);
+    if (grad_weight) weight_back(raw, x->poses + pose, I * d, grad_weight, N, d, DQ);
+}
+
+/* The same for all samples and capsules of `some`. room: CHUNK D Q. */
+INLINE void back_of(const Data *x, Some some, Room from, Register *grad_weight, Register *room, int64_t Q, int64_t D) {
+    int64_t size = kept_size(x->n, Q, D);
+    for (int64_t i = some.i; i < some.end; i++) {
+        Room now = from;
+        for (int64_t b = some.b; b < some.until; ) {
+            int64_t at = (b - some.b) * from.capsules + i - some.i;
+            now.kept = from.kept + (b - some.b) * size;
+            if (some.until - b >= 4) capsule_back(x, b, i, now, at, room, grad_weight, 4, Q, D), b += 4;
+            else capsule_back(x, b, i, now, at, room, grad_weight, 1, Q, D), b += 1;
+        }
+    }
+}
+
+static void cast_some(const Data *x, Some some, Room to) {
+    const Shape *n = x->n;
+    FOR_SIZES(cast_of, x, some, to)
+}
+static void route_one(const Data *x, int64_t b, const Register *u, Register *room) {
+    const Shape *n = x->n;
+    FOR_SIZES(route_of, x, b, u, room)
+}
+static void route_one_back(const Data *x, int64_t b, const Register *u, Register *kept, Register *room) {
+    const Shape *n = x->n;
+    FOR_SIZES(route_back_of, x, b, u, kept, room)
+}
+static void back_some(const Data *x, Some some, Room from, Register *grad_weight, Register *room) {
+    const Shape *n = x->n;
+    FOR_SIZES(back_of, x, some, from, grad_weight, room)
+}
+
+/* The whole gradient of one capsule, whose votes are cast anew; kept is that of all samples. */
+static void learn_capsule(const Data *x, int64_t i, Register *kept, Room room, Register *raw, Register *grad_weight) {
+    const Shape *n = x->n;
+    int64_t Q = rows(n), D = n->D, DQ = D * Q;
+    if (x->grad_weight) memset(grad_weight, 0, n->d * DQ * sizeof(Register));
+    for (int64_t b = 0; b < n->B; b += CHUNK) {
+        Some some = {b, b + CHUNK < n->B ? b + CHUNK : n->B, i, i + 1};
+        for (int64_t m = b; m < some.until; m++)
+            soon(kept + m * kept_size(n, Q, D) + 2 * i * (n->r - 1) * Q, 2 * (n->r - 1) * Q);
+        cast_some(x, some, room);
+        room.kept = kept + b * kept_size(n, Q, D);
+        back_some(x, some, room, x->grad_weight ? grad_weight : 0, raw);
+    }
+    for (int64_t e = 0; x->grad_weight && e < n->d; e++)
+        from_rows(grad_weight + e * DQ, x->grad_weight + (i * n->d + e) * n->J * D, n->J, Q, D);
+}
+
+/* ---- batches: each gives 1 where there is no memory for it ---- */
+
+static Register *memory(int64_t registers) {
+    return aligned_alloc(64, (registers * sizeof(Register) + 63) / 64 * 64);
+}
+
+static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
+
+/* The room of `samples` samples and what else a thread needs, in one piece of memory that begins at `u`. */
+static Room room_for(int64_t samples, int64_t capsules, int64_t kept, int64_t more, const Shape *n) {
+    int64_t Q = rows(n), votes = samples * capsules * n->D * Q, ratios = samples * capsules * Q;
+    Register *start = memory(votes + ratios + kept + more);
+    return (Room){start, start + votes, start + votes + ratios, capsules};
+}
+
+int width(void) { return WIDTH; }
+
+/* weight (I d J D) to arranged (I d D P) */
+void arrange(const float *weight, float *arranged, const Shape *n) {
+    int64_t Q = rows(n), JD = n->J * n->D, DP = n->D * Q * WIDTH;
+    _Pragma("omp parallel for num_threads(n->threads)") for (int64_t x = 0; x < n->I * n->d; x++)
+        to_rows(weight + x * JD, (Register *)(arranged + x * DP), n->J, Q, n->D);
+}
+
 int forward(
-    const float *poses, const float *weight, const float *bias, Eight *u, Eight *ratio, Eight *sums, float *couplings,
+    const float *poses, const Register *weight, const float *bias, Register *sums, float *v, float *couplings,
     const Shape *n
 ) {
-    int64_t I = n->I, d = n->d, D = n->D, JD = n->J * D;
-    TEAM(I * Q + D * Q + JD / 8 + 1, {
-        _Pragma("omp for") for (int64_t first = 0; first < I; first += BLOCK)
-            for (int64_t b = 0; room && b < n->B; b++)
-                for (int64_t i = first; i < first + BLOCK && i < I; i++) {
-                    int64_t at = b * I + i;
-                    cast_votes(weight + i * d * JD, poses + at * d, (float *)room, u + at * D * Q, ratio + at * Q, n, Q);
-                }
-        _Pragma("omp for") for (int64_t b = 0; b < n->B; b++)
-            if (room) route(u + b * I * D * Q, bias, sums + b * D * Q, couplings + b * I * n->J, room, n, Q);
-    })
+    Data x = {.poses = poses, .weight = weight, .bias = bias, .sums = sums, .v = v, .couplings = couplings, .n = n};
+    int64_t B = n->B, I = n->I, Q = rows(n), DQ = n->D * Q, chunk = least(CHUNK, (B + n->threads - 1) / n->threads);
+    int failed = 0;
+    _Pragma("omp parallel num_threads(n->threads) reduction(|: failed)") {
+        Room room = room_for(chunk, I, 0, I * Q + 2 * DQ, n);
+        failed |= !room.u;
+        _Pragma("omp for schedule(dynamic)") for (int64_t b = 0; b < B; b += chunk) {
+            Some some = {b, least(b + chunk, B), 0, I};
+            if (room.u) cast_some(&x, some, room);
+            for (int64_t m = 0; room.u && m < some.until - b; m++)
+                route_one(&x, b + m, room.u + m * I * DQ, room.kept);
+        }
+        free(room.u);
+    }
+    return failed;
 }
 
-/* grad_v (B J D), grad_c (B I J) or null; grad_poses (B I d); grad_weight (I d J D) or null where nobody asks;
- * grad_bias (B D Q); memory: B times (2 r + 1) I Q + 2 r D Q. */
 int backward(
-    const float *poses, const float *weight, const Eight *u, const Eight *ratio, const Eight *sums, const float *grad_v,
-    const float *grad_c, float *grad_poses, float *grad_weight, Eight *grad_bias, Eight *memory, const Shape *n
+    const float *poses, const Register *weight, Register *sums, const float *grad_v, const float *grad_c,
+    float *grad_poses, float *grad_weight, float *grad_bias, const Shape *n
 ) {
-    int64_t I = n->I, d = n->d, r = n->r, D = n->D, JD = n->J * D;
-    TEAM(2 * D * Q + JD / 8 + 1, {
-        int64_t sample = (2 * r + 1) * I * Q + 2 * r * D * Q;
-        float *raw = (float *)(room + 2 * D * Q);
-        _Pragma("omp for") for (int64_t b = 0; b < n->B; b++)
-            if (room)
-                route_back(u + b * I * D * Q, sums + b * D * Q, grad_v + b * JD, grad_c ? grad_c + b * I * n->J : 0,
-                           grad_bias + b * D * Q, kept_in(memory + b * sample, n, Q), room, n, Q);
-        _Pragma("omp for") for (int64_t first = 0; first < I; first += BLOCK) {
-            int64_t end = first + BLOCK < I ? first + BLOCK : I;
-            if (grad_weight) memset(grad_weight + first * d * JD, 0, (end - first) * d * JD * sizeof(float));
-            for (int64_t b = 0; room && b < n->B; b++)
-                for (int64_t i = first; i < end; i++) {
-                    int64_t at = b * I + i;
-                    const float *pose = poses + at * d;
-                    Kept kept = kept_in(memory + b * sample, n, Q);
-                    float own_length = votes_back(i, u + at * D * Q, pose, ratio + at * Q, kept, raw, room, n, Q);
-                    for (int64_t e = 0; e < d; e++) {
-                        int64_t row = (i * d + e) * JD;
-                        grad_poses[at * d + e] = dot(raw, weight + row, JD) + pose[e] * own_length;
-                        if (grad_weight) add_scaled(grad_weight + row, raw, pose[e], JD);
-                    }
-                }
+    Data x = {.poses = poses, .weight = weight, .sums = sums, .grad_v = grad_v, .grad_c = grad_c,
+              .grad_poses = grad_poses, .grad_weight = grad_weight, .grad_bias = grad_bias, .n = n};
+    int64_t B = n->B, I = n->I, D = n->D, Q = rows(n), DQ = D * Q, size = kept_size(n, Q, D);
+    int64_t chunk = least(CHUNK, (B + n->threads - 1) / n->threads);
+    Register *kept = grad_weight ? memory(B * size) : 0;
+    int failed = grad_weight && !kept;
+    _Pragma("omp parallel num_threads(n->threads) reduction(|: failed)") {
+        Room room = room_for(chunk, I, kept ? 0 : chunk * size, (CHUNK + 3 + n->d) * DQ, n);
+        Register *rest = room.kept + (kept ? 0 : chunk * size);
+        failed |= !room.u;
+        _Pragma("omp for schedule(dynamic)") for (int64_t b = 0; b < B; b += chunk) {
+            Some some = {b, least(b + chunk, B), 0, I};
+            if (failed) continue;
+            cast_some(&x, some, room);
+            for (int64_t m = 0; m < some.until - b; m++)
+                route_one_back(&x, b + m, room.u + m * I * DQ, kept ? kept + (b + m) * size : room.kept + m * size, rest);
+            if (!kept) back_some(&x, some, room, 0, rest);
         }
-    })
+        free(room.u);
+        if (kept) {
+            room = room_for(CHUNK, 1, 0, (CHUNK + n->d) * DQ, n);
+            failed |= !room.u;
+            _Pragma("omp for schedule(dynamic)") for (int64_t i = 0; i < I; i++)
+                if (!failed) learn_capsule(&x, i, kept, room, room.kept, room.kept + CHUNK * DQ);
+            free(room.u);
+        }
+    }
+    free(kept);
+    return failed;
 }
