@@ -137,6 +137,24 @@ def test_a_limit_takes_each_class_in_its_turn():
     assert len(balanced(data, 10_000)[1]) == 500
 
 
+def test_a_limit_takes_a_fair_sample_of_a_set_that_lists_alike_images_together():
+    """Of two classes with five toys each, a hundred images a toy, toy by toy: as of smallNORB's test images."""
+    toys = torch.arange(1000) // 200
+    data = DataSet(toys.view(-1, 1, 1, 1) / 5, torch.arange(1000) % 2, ("a", "b"), "toys", "here")
+    places = balanced_places(data, 100)
+    assert data.labels[places].bincount().tolist() == [50, 50]
+    counts = toys[places].bincount(minlength=5)  # 20 each by chance, give or take 3.8 (hypergeometric)
+    assert counts.min() >= 20 - 3 * 3.8
+    assert places.equal(places.sort().values)
+    assert places.equal(balanced_places(data, 100))
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "fashion-mini"])
+def test_sets_whose_order_is_mixed_are_taken_from_their_beginning(name):
+    data = DataSet(torch.zeros(60, 1, 1, 1), torch.arange(60) % 3, ("a", "b", "c"), name, "here")
+    assert balanced_places(data, 30).tolist() == list(range(30))
+
+
 @pytest.mark.slow
 def test_what_speaks_against_the_figures_is_in_the_table(trained):
     short = dataclasses.replace(CONFIG, eps=(0.2,), limit=10, checks=True)

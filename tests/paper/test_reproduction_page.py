@@ -74,6 +74,14 @@ def test_tables_stand_in_the_paper_s_order_with_its_numbers_beside(tmp_path):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG"), picture
 
 
+@pytest.mark.slow
+def test_records_of_smallnorb_s_first_images_are_said_to_show_few_toys(tmp_path):
+    records = as_the_paper_says()
+    assert "toy by toy" not in details(records, tmp_path, {}, None)
+    older = changed("smallnorb-sda-standard-0", bits=False)
+    assert "lists its test images toy by toy" in details(records | {older.name: older}, tmp_path, {}, None)
+
+
 def opening(records, folder):
     return page(records, folder, judge_claims(records), all_plots(records))
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from gammacaps.attacks import pgd
 from gammacaps.beyond.sureness import KnownPatterns, Said, said
 from gammacaps.data import find, load_set
-from gammacaps.evaluation.class_turns import in_turns
+from gammacaps.evaluation.class_turns import places_in_turns
 from gammacaps.metrics import auroc, false_alarms
 from gammacaps.models import Model
 
@@ -43,7 +43,7 @@ def unseen_images(
     if source == BLANK:
         return torch.linspace(0, 1, count).view(-1, 1, 1, 1).expand(count, *shape).clone()
     data = load_set(source, "test", data_dir=data_dir, size=shape[1:])
-    images = data.images[in_turns(data.labels)[:count]]
+    images = data.images[places_in_turns(data)[:count]]
     if images.shape[1] != shape[0]:
         images = images.mean(dim=1, keepdim=True).expand(-1, shape[0], -1, -1).contiguous()
     return images

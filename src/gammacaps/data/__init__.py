@@ -10,7 +10,7 @@ from gammacaps.data.checks import check_images
 from gammacaps.data.dataset import DataSet, StoredImages, StoredSet
 from gammacaps.data.formats import Content
 from gammacaps.data.loading import SPLITS, find, is_imported, load_data, load_set, open_set, own_path
-from gammacaps.data.named_sets import MINI, File, NamedSet, SplitFiles, add_data_set, names
+from gammacaps.data.named_sets import MINI, File, NamedSet, SplitFiles, add_data_set, is_mixed, names
 from gammacaps.data.resize import area_resize
 from gammacaps.data.write_npy_folder import store_batches, store_set
 
@@ -29,6 +29,7 @@ __all__ = [
     "check_images",
     "find",
     "is_imported",
+    "is_mixed",
     "load_data",
     "load_set",
     "names",

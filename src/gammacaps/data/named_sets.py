@@ -50,6 +50,7 @@ class NamedSet:
     size: tuple[int, int] | None = None  # what images are resized to unless the user says; None: not at all
     scaled: bool = False  # whether each image is scaled to mean 0 and deviation 1, as `data.scaled` says
     files_of: str = ""  # the set whose files it shares; without it its own
+    mixed: bool = False  # whether its test images stand in no order, so that the first so many are a fair sample
     views: bool = False  # whether the channels are views of one thing, each of which can be an image of its own
     folders: tuple[str, ...] = ()  # where packages of the operating system put it
     credit: str = ""  # what a card calls it, with its licence
@@ -122,6 +123,7 @@ MNIST = NamedSet(
     class_names=tuple("0123456789"),
     train=(_idx("train", MNIST_TRAIN),),
     test=(_idx("t10k", MNIST_TEST),),
+    mixed=True,
     credit="MNIST (CC BY-SA 3.0)",
     groups={  # by their shapes
         "digits with a loop": ("0", "6", "8", "9"),
@@ -138,6 +140,7 @@ FASHION = NamedSet(
     ),
     train=(_idx("train", FASHION_TRAIN),),
     test=(_idx("t10k", FASHION_TEST),),
+    mixed=True,
     folders=("/usr/share/datasets/fashion-mnist",),  # Debian's package dataset-fashion-mnist
     credit="fashionMNIST (Zalando SE, MIT)",
     groups={
@@ -215,6 +218,11 @@ def groups_of(name: str) -> dict[str, tuple[str, ...]]:
     """The groups of classes that have a name in a data set; none where the set is not in the table."""
     data = FASHION if name == MINI else NAMED_SETS.get(name)
     return dict(data.groups) if data else {}
+
+
+def is_mixed(name: str) -> bool:
+    """Whether the first so many test images of a data set are a fair sample of it; of a user's own nobody knows."""
+    return name == MINI or (name in NAMED_SETS and NAMED_SETS[name].mixed)
 
 
 def names() -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from gammacaps.data import DataSet, StoredSet
 from gammacaps.distributed.processes import ALONE, Processes, own_device
 from gammacaps.environment import describe_machine
 from gammacaps.evaluation.by_image import ByImage
-from gammacaps.evaluation.class_turns import in_turns
+from gammacaps.evaluation.class_turns import places_in_turns
 from gammacaps.evaluation.clean import clean_figures
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.prediction_store import PredictionStore
@@ -59,7 +59,7 @@ def evaluate(
 
 
 def balanced(data: DataSet, limit: int | None) -> tuple[Tensor, Tensor]:
-    """The images and labels, or the first `limit` of them, each class in its turn."""
+    """The images and labels, or a fair sample of `limit` of them, each class in its turn."""
     places = balanced_places(data, limit)
     return data.images[places], data.labels[places]
 
@@ -68,7 +68,7 @@ def balanced_places(data: DataSet | StoredSet, limit: int | None) -> Tensor:
     """Where they stand in the data set."""
     if limit is None or limit >= len(data.labels):
         return torch.arange(len(data.labels))
-    return in_turns(data.labels)[:limit].sort().values
+    return places_in_turns(data)[:limit].sort().values
 
 
 def confusion(labels: Tensor, predicted: Tensor, classes: int) -> list[list[int]]:

@@ -223,10 +223,16 @@ def _data(measured: Records) -> str:
     sources = {r.figures["results"]["data"]["source"] for r in measured.values() if r.figures["data"] == PALE}
     if not any(name.startswith("smallnorb48") for name in sources):
         return ""
-    return (
+    words = (
         "**Data.** smallNORB is here a copy of 48 x 48 pixels made from images that had been JPEG-compressed, "
         "scaled to 28 x 28; each camera's view is an image of its own."
     )
+    if not all(record.has_bits for record in measured.values() if record.figures["data"] == PALE):
+        words += (
+            " This copy lists its test images toy by toy. Records without bits are of the first images: 1,000 or 2,000 "
+            "show one of the five toys of each class, 10,000 two. Records with bits are of images drawn from all toys."
+        )
+    return words
 
 
 def _training(measured: Records) -> str:
