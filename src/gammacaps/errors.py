@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+LEAST = 3  # letters of a name that a longer one can be taken for
+
 
 class InputError(ValueError):
     """Something that was given can't be used.
@@ -33,8 +35,13 @@ def check_choice(what: str, value: object, known: Iterable[str], *, also: str = 
 
 
 def did_you_mean(value: object, known: Iterable[str]) -> str:
-    """The nearest spelling of a wrong name, as a question in brackets; nothing where none is near."""
-    near = difflib.get_close_matches(str(value).lower(), tuple(known), n=1)
+    """The nearest spelling of a wrong name, as a question in brackets; nothing where none is near.
+
+    A name that the wrong one only makes longer comes first: for epsilon it is eps, not precision.
+    """
+    wrong, known = str(value).lower(), tuple(known)
+    shorter = [name for name in known if len(name) >= LEAST and wrong.startswith(name)]
+    near = [max(shorter, key=len)] if shorter else difflib.get_close_matches(wrong, known, n=1)
     return f" (did you mean '{near[0]}'?)" if near else ""
 
 
