@@ -58,7 +58,7 @@ def test_held_back_images_are_balanced_over_the_classes_and_drawn_by_the_seed(co
 
 def test_more_than_half_of_the_images_is_one_sentence(tmp_path):
     with pytest.raises(
-        InputError, match=r"validate holds back 1,001 of 2,000 training images, .* give at most 1,000\."
+        InputError, match=r"validate holds back 1,001 of 2,000 images, .* give at most 1,000\."
     ):
         train(tiny(validate=1001), tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -77,6 +77,25 @@ def test_each_image_is_either_trained_on_or_held_back(stored):
     for data, number in zip((trained, held), numbers, strict=True):
         assert torch.equal(data.labels, number % 2)
     assert split_off(whole, TrainConfig()) == (whole, None)
+
+
+def test_images_to_choose_by_can_come_from_another_set():
+    whole = load_set("fashion-mini", "train")
+    config = TrainConfig(validate=30, validate_on="fashion-mini")
+    trained, held = split_off(whole, config)
+    assert trained is whole and config.held_back() == 0
+    test = load_set("fashion-mini", "test")
+    assert held.labels.bincount(minlength=10).tolist() == [3] * 10
+    found = (held.images[:, None] == test.images[None]).flatten(2).all(dim=2)
+    assert torch.equal(test.labels[found.float().argmax(dim=1)], held.labels) and found.any(dim=1).all()
+
+
+def test_images_to_choose_by_are_of_the_same_kind_and_their_number_is_given():
+    other = DataSet(torch.zeros(20, 3, 8, 8), torch.arange(20) % 2, ("a", "b"), "made up", "here")
+    with pytest.raises(InputError, match="fashion-mini has other classes or channels than made up"):
+        split_off(other, TrainConfig(validate=4, validate_on="fashion-mini"))
+    with pytest.raises(InputError, match="give validate as well"):
+        TrainConfig(validate_on="fashion-mini")
 
 
 class Plane(Model):

@@ -125,6 +125,9 @@ class TrainConfig:
     validate: int = 0
     """Hold back this many training images, balanced over the classes and drawn by the seed, and keep the weights with
     which most of them are right: in the worst case over two short attacks, or clean where training is. 0 for none."""
+    validate_on: str | None = None
+    """With validate: take those images from this set's test split instead, for a set whose training images can't stand
+    for new ones; report figures of other images than these."""
     validate_every: int = 500
     """Steps between measurements on the images held back; the end of training is measured too."""
     seed: int = 0
@@ -157,6 +160,8 @@ class TrainConfig:
         for name in ("epochs", "minutes"):
             check_amount(name, getattr(self, name), zero=False, most=MOST)
         check_eps(self.eps, norm=self.norm)
+        if self.validate_on is not None and not self.validate:
+            raise InputError(f"validate_on {self.validate_on} needs the number of its images: give validate as well.")
         if self.attack_start == "blocks" and self.norm != "linf":
             raise InputError(f"attack_start blocks is for the norm linf, not {self.norm}: leave it out.")
         if self.routing != "sda" and self.preset not in VECTOR_PRESETS:
@@ -180,6 +185,10 @@ class TrainConfig:
         if self.gamma is not None:
             return self.gamma
         return GAMMA if self.preset in ("small", "deep", "residual") else 0.0
+
+    def held_back(self) -> int:
+        """How many training images are held back from training."""
+        return self.validate if self.validate_on is None else 0
 
     def way(self) -> str:
         """How it was trained, in a few words; an attack without a norm is one in L-inf."""

@@ -1,10 +1,10 @@
-"""Training images that are held back from training, to choose by: test images must not."""
+"""Images that are held back from training, to choose by: those that figures are reported of must not."""
 
 import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from gammacaps.data import DataSet, StoredSet
+from gammacaps.data import DataSet, StoredSet, open_set
 from gammacaps.data.split import rank_in_class
 from gammacaps.errors import InputError
 from gammacaps.runs.train_config import TrainConfig
@@ -17,10 +17,23 @@ def split_off(data: DataSet | StoredSet, config: TrainConfig) -> tuple[DataSet |
     """
     if not config.validate:
         return data, None
+    if config.validate_on is not None:
+        return data, _of_another_set(data, config, config.validate_on)
     held = held_back_places(data.labels, config.validate, config.seed)
     trained = torch.ones(len(data.labels), dtype=torch.bool)
     trained[held] = False
     return at_places(data, trained.nonzero().squeeze(1)), at_places(data, held)
+
+
+def _of_another_set(data: DataSet | StoredSet, config: TrainConfig, name: str) -> DataSet | StoredSet:
+    """As many test images of another set, of the same kind as the images to train on."""
+    height, width = data.images.shape[2:]
+    other = open_set(name, "test", data_dir=config.data_dir, size=(height, width))
+    if other.images.shape[1] != data.images.shape[1] or other.class_names != data.class_names:
+        raise InputError(
+            f"{name} has other classes or channels than {data.name}: give validate_on a set of the same kind."
+        )
+    return at_places(other, held_back_places(other.labels, config.validate, config.seed))
 
 
 def held_back_places(labels: Int64[Tensor, "N"], count: int, seed: int) -> Int64[Tensor, "M"]:
@@ -31,7 +44,7 @@ def held_back_places(labels: Int64[Tensor, "N"], count: int, seed: int) -> Int64
     may = (rank < drawn.bincount()[drawn] // 2).nonzero().squeeze(1)
     if count > len(may):
         raise InputError(
-            f"validate holds back {count:,} of {len(labels):,} training images, more than half of a class: give at "
+            f"validate holds back {count:,} of {len(labels):,} images, more than half of a class: give at "
             f"most {len(may):,}."
         )
     chosen = may[rank[may].argsort(stable=True)[:count]]

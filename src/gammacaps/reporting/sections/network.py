@@ -68,7 +68,7 @@ def facts(study: Study) -> tuple[Fact, ...]:
     shown.append(Fact("Data", study.test.name, f"{len(study.test.labels):,} test images"))
     count = study.about.data.train_images
     if count:
-        shown.append(Fact("Trained on", f"{count - (training.validate if training else 0):,} images"))
+        shown.append(Fact("Trained on", f"{count - (training.held_back() if training else 0):,} images"))
     if training is not None:
         steps = training.attack_steps
         attack = f"PGD of {steps} steps" if steps > 1 else "a single step from a random start"
