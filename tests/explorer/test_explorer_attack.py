@@ -20,7 +20,7 @@ def test_an_attack_shows_both_trees_three_images_and_what_changed(opened, alone)
     assert (attacked["width"], attacked["height"]) == (clean["width"], clean["height"])
     words = page.locator(".words").inner_text()
     assert any(verdict in words for verdict in ("It holds", "It breaks", "Wrong from the start"))
-    assert "No pixel changed by more than 0.20" in words
+    assert "No pixel changed by more than 0.2." in words
     assert page.locator("#progress").is_hidden()
     assert len(page.locator(".bars .second").all()) == 10
     keep(page, "attacked")
