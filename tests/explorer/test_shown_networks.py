@@ -5,9 +5,9 @@ import pytest
 import torch
 from serving import make_run
 
-from gammacaps.data import StoredImages, StoredSet, load_set, store_set
+from gammacaps.data import StoredImages, StoredSet, load_set, open_set, store_set
 from gammacaps.errors import InputError
-from gammacaps.evaluation.evaluate import balanced
+from gammacaps.evaluation.evaluate import balanced_places
 from gammacaps.explorer import answers
 from gammacaps.explorer import networks as explorer_networks
 from gammacaps.explorer.config import ExploreConfig
@@ -102,10 +102,13 @@ def test_of_a_set_on_disk_only_the_images_shown_are_read(tmp_path, monkeypatch):
     run = make_run(tmp_path / "run", train={"data": str(tmp_path / "stored")})
     for config in (ExploreConfig(), ExploreConfig(data=str(tmp_path / "stored"))):
         network = load_network(run, config)
-        images, labels = balanced(load_set("fashion-mini", "test"), 30)
+        whole, places = (
+            load_set("fashion-mini", "test"),
+            balanced_places(open_set(str(tmp_path / "stored"), "test"), 30),
+        )
         assert network.source == str(tmp_path / "stored")
-        assert torch.equal(network.images, images)
-        assert torch.equal(network.labels, labels)
+        assert torch.equal(network.images, whole.images[places])
+        assert torch.equal(network.labels, whole.labels[places])
     assert read == [30, 30]
 
 
