@@ -57,9 +57,7 @@ def test_held_back_images_are_balanced_over_the_classes_and_drawn_by_the_seed(co
 
 
 def test_more_than_half_of_the_images_is_one_sentence(tmp_path):
-    with pytest.raises(
-        InputError, match=r"validate holds back 1,001 of 2,000 images, .* give at most 1,000\."
-    ):
+    with pytest.raises(InputError, match=r"validate holds back 1,001 of 2,000 images, .* give at most 1,000\."):
         train(tiny(validate=1001), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
