@@ -10,7 +10,8 @@ MNIST_TEST_COUNTS = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
 def test_names() -> None:
-    assert names() == ("mnist", "fashion-mnist", "smallnorb", "smallnorb-scaled", "fashion-mini")
+    parts = ("smallnorb-scaled", "smallnorb-choice", "smallnorb-unseen")
+    assert names() == ("mnist", "fashion-mnist", "smallnorb", *parts, "fashion-mini")
 
 
 @pytest.mark.slow
@@ -64,8 +65,8 @@ def test_size_of_a_named_set() -> None:
 
 
 ALSO = (
-    "mnist, fashion-mnist, smallnorb, smallnorb-scaled, fashion-mini, a folder with one sub-folder of images a class, "
-    "an .npz file, or package.module:name of a Dataset."
+    "mnist, fashion-mnist, smallnorb, smallnorb-scaled, smallnorb-choice, smallnorb-unseen, fashion-mini, a folder "
+    "with one sub-folder of images a class, an .npz file, or package.module:name of a Dataset."
 )
 
 
@@ -90,7 +91,8 @@ ALSO = (
         ({"views": "channel"}, "There is no way to give the views 'channel' (did you mean 'channels'?)"),
         (
             {"views": "channels"},
-            "Only smallnorb and smallnorb-scaled have views, and fashion-mini is not it: leave views out.",
+            "Only smallnorb, smallnorb-scaled, smallnorb-choice, smallnorb-unseen have views, and fashion-mini is not "
+            "one: leave views out.",
         ),
         (
             {"size": 0},
@@ -108,7 +110,7 @@ def test_error_words(arguments: dict[str, object], words: str) -> None:
 
 
 def test_views_of_a_named_set_without_views() -> None:
-    with pytest.raises(InputError, match="Only smallnorb and smallnorb-scaled have views, and mnist is not it"):
+    with pytest.raises(InputError, match=r"Only smallnorb, .* have views, and mnist is not one"):
         load_data("mnist", views="channels")
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from gammacaps.data.viewpoints import AZIMUTH, ELEVATION, HELD_OUT, INSTANCE, OFFICIAL, read_info, viewpoint_split
+from gammacaps.data import load_set
+from gammacaps.data.norb_info import AZIMUTH, ELEVATION, INSTANCE, read_info
+from gammacaps.data.viewpoints import HELD_OUT, OFFICIAL, viewpoint_split
 from gammacaps.errors import InputError
 
 # Two toys a class more than are held out; every class, elevation and azimuth, one lighting.
@@ -83,10 +85,10 @@ def test_with_both_files_the_official_toys_are_used_whatever_the_seed(tmp_path):
 
 
 def test_the_real_file_has_every_toy_from_every_viewpoint(shared_data):
-    info = read_info("test", shared_data)
+    info = read_info("smallnorb", "test", shared_data)
     assert info.shape == (24300, 4)
     assert len(np.unique(info[:, :3], axis=0)) == 5 * 9 * 18
-    assert read_info("train", shared_data) is None
+    assert read_info("smallnorb", "train", shared_data) is None
 
 
 INFO = np.zeros((len(VIEWS), 4), np.int32)
@@ -129,3 +131,33 @@ def test_a_set_seen_from_one_side_alone_can_be_split_by_elevation_only(tmp_path)
     with pytest.raises(InputError, match="has no images for one part of the split by viewpoint"):
         viewpoint_split("azimuth", data_dir=tmp_path, size=1)
     assert torch.is_tensor(viewpoint_split("elevation", data_dir=tmp_path, size=1).new.toys)
+
+
+def test_the_toys_to_choose_by_and_the_unseen_ones_divide_the_test_split(tmp_path):
+    table = put(tmp_path, "testing")
+    put(tmp_path, "training", with_info=False)
+    places = {}
+    for name, toys in (("smallnorb-choice", {0, 1}), ("smallnorb-unseen", {2, 3, 5})):
+        part = load_set(name, "test", data_dir=tmp_path, size=1)
+        assert part.name == name
+        grey = (255 * part.images[:, 0, 0, 0]).round().long().view(-1, 2)  # the views of a pair stand side by side
+        places[name] = (grey[:, 0] + 256 * grey[:, 1]).tolist()
+        shown = table[places[name]]
+        assert set(shown[:, 1]) == toys
+        assert part.labels.view(-1, 2).tolist() == shown[:, :1].repeat(2, axis=1).tolist()
+        assert load_set(name, "train", data_dir=tmp_path, size=1).labels.shape == (2 * len(table),)
+    assert sorted(itertools.chain(*places.values())) == list(range(len(table)))
+
+
+@pytest.mark.parametrize(
+    ("info", "words"),
+    [
+        (None, "smallnorb-unseen is a part of smallNORB's test split, and only its -info file tells which: put that"),
+        (INFO[:7], r"has 1620 pairs, but its -info file tells of 7: put both from one place there"),
+        (INFO, "shows none of the toys of smallnorb-unseen: put the whole set there"),
+    ],
+)
+def test_a_part_of_the_test_split_without_its_file_is_one_sentence(tmp_path, info, words):
+    put(tmp_path, "testing", info=info, with_info=info is not None)
+    with pytest.raises(InputError, match=words):
+        load_set("smallnorb-unseen", "test", data_dir=tmp_path)

@@ -64,7 +64,7 @@ def load_set(
     shape = check_size(size)
     with_views = [known.name for known in NAMED_SETS.values() if known.views]
     if views != "separate" and name not in with_views:
-        raise InputError(f"Only {' and '.join(with_views)} have views, and {name} is not it: leave views out.")
+        raise InputError(f"Only {', '.join(with_views)} have views, and {name} is not one: leave views out.")
     if name in NAMED_SETS:
         return read_named(str(name), split, data_dir, shape, views)
     if name == MINI:

@@ -50,6 +50,7 @@ class NamedSet:
     size: tuple[int, int] | None = None  # what images are resized to unless the user says; None: not at all
     scaled: bool = False  # whether each image is scaled to mean 0 and deviation 1, as `data.scaled` says
     files_of: str = ""  # the set whose files it shares; without it its own
+    toys: tuple[int, ...] = ()  # of smallNORB's test split: which of a class's toys, by its -info file; without it all
     mixed: bool = False  # whether its test images stand in no order, so that the first so many are a fair sample
     views: bool = False  # whether the channels are views of one thing, each of which can be an image of its own
     folders: tuple[str, ...] = ()  # where packages of the operating system put it
@@ -174,7 +175,13 @@ SMALLNORB = NamedSet(
 )
 # The same images in the scale that the paper's radii on smallNORB may be told in: see docs/decisions.md.
 SMALLNORB_SCALED = replace(SMALLNORB, name="smallnorb-scaled", scaled=True, files_of="smallnorb")
-NAMED_SETS = {data.name: data for data in (MNIST, FASHION, SMALLNORB, SMALLNORB_SCALED)}
+# Its test images show other toys than its training images, which therefore can't stand for new ones. To choose by toys
+# that training has not seen, and to report figures of toys that nothing was chosen by, the test's five are divided.
+SMALLNORB_CHOICE = replace(SMALLNORB, name="smallnorb-choice", toys=(0, 1), files_of="smallnorb")
+SMALLNORB_UNSEEN = replace(SMALLNORB, name="smallnorb-unseen", toys=(2, 3, 5), files_of="smallnorb")
+NAMED_SETS = {
+    data.name: data for data in (MNIST, FASHION, SMALLNORB, SMALLNORB_SCALED, SMALLNORB_CHOICE, SMALLNORB_UNSEEN)
+}
 OURS = (*NAMED_SETS, MINI)
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Integer, UInt8
+from jaxtyping import Bool, Integer, UInt8
 
 from gammacaps.data.dataset import DataSet
 from gammacaps.data.formats import Content, read_content
 from gammacaps.data.named_files import obtain
-from gammacaps.data.named_sets import NAMED_SETS, File
+from gammacaps.data.named_sets import NAMED_SETS, File, NamedSet
+from gammacaps.data.norb_info import INSTANCE, read_info
 from gammacaps.data.pixels import to_unit
 from gammacaps.data.scaled import scaled
 from gammacaps.errors import InputError
@@ -37,6 +38,9 @@ def read_named(name: str, split: str, data_dir: str | Path | None, size: tuple[i
     data = NAMED_SETS[name]
     raw = read_raw(name, split, data_dir)
     pixels, labels = raw.pixels, raw.labels.astype(np.int64)
+    if data.toys and split == "test":
+        chosen = _shown(data, raw, data_dir)
+        pixels, labels = pixels[chosen], labels[chosen]
     if data.views and views == "separate":
         labels = labels.repeat(pixels.shape[1])
         pixels = pixels.reshape(-1, 1, *pixels.shape[2:])  # [2N 1 H W]
@@ -78,6 +82,25 @@ def read_raw(name: str, split: str, data_dir: str | Path | None) -> RawSplit:
             f"{classes - 1}; fetch it again."
         )
     return RawSplit(pixels, labels, str(files.images))
+
+
+def _shown(data: NamedSet, raw: RawSplit, data_dir: str | Path | None) -> Bool[np.ndarray, "N"]:
+    """Which pairs of the test split show the toys of the set."""
+    info = read_info(data.name, "test", data_dir)
+    if info is None:
+        raise InputError(
+            f"{data.name} is a part of smallNORB's test split, and only its -info file tells which: put that beside "
+            f"{raw.source}, or take all of it, smallnorb."
+        )
+    if len(info) != len(raw.labels):
+        raise InputError(
+            f"{raw.source} has {len(raw.labels)} pairs, but its -info file tells of {len(info)}: put both from one "
+            "place there."
+        )
+    chosen = np.isin(info[:, INSTANCE], data.toys)
+    if not chosen.any():
+        raise InputError(f"{raw.source} shows none of the toys of {data.name}: put the whole set there.")
+    return chosen
 
 
 def _checked(path: Path, file: File) -> bytearray:

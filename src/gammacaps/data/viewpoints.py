@@ -14,16 +14,12 @@ from torch import Tensor
 
 from gammacaps.data.checks import Size, check_size
 from gammacaps.data.dataset import DataSet
-from gammacaps.data.formats import parse_norb, read_content
-from gammacaps.data.named_files import beside, locate, obtain
+from gammacaps.data.named_files import obtain
+from gammacaps.data.norb_info import AZIMUTH, ELEVATION, INSTANCE, read_info
 from gammacaps.data.read_named import read_named
 from gammacaps.errors import InputError, check_choice
 
 NAME = "smallnorb"
-INSTANCE, ELEVATION, AZIMUTH = 0, 1, 2  # columns of an -info file; the fourth is the lighting
-MOST_INSTANCES = 10  # of a class, over both splits: 0 to 9
-CODES = {ELEVATION: tuple(range(9)), AZIMUTH: tuple(range(0, 36, 2))}  # 30 to 70 degrees by 5; tens of degrees
-
 # Where the viewpoint is told, and the codes that training sees.
 FAMILIAR = {
     "azimuth": (AZIMUTH, (30, 32, 34, 0, 2, 4)),  # 300, 320, 340, 0, 20 and 40 degrees
@@ -64,7 +60,7 @@ def viewpoint_split(
     column, codes = FAMILIAR[by]
     check_size(size)
     images = obtain(NAME, "test", data_dir).images
-    infos = {split: read_info(split, data_dir) for split in ("train", "test")}
+    infos = {split: read_info(NAME, split, data_dir) for split in ("train", "test")}
     if infos["test"] is None:
         raise InputError(
             "smallNORB's viewpoints are not known here: put the -info file of its test split, or better of both, "
@@ -86,30 +82,6 @@ def held_out(instances: Int32[np.ndarray, "N"], seed: int) -> tuple[int, ...]:
     if len(numbers) < 3:
         raise InputError(f"smallNORB's -info file knows {len(numbers)} toys a class, too few to hold two out.")
     return tuple(int(numbers[(2 * seed + k) % len(numbers)]) for k in range(2))
-
-
-def read_info(split: str, data_dir: str | Path | None = None) -> Int32[np.ndarray, "N 4"] | None:
-    """Instance, elevation, azimuth and lighting of each pair of a split; None where its -info file is not at hand."""
-    files = locate(NAME, split, data_dir)
-    name = "" if files is None else files.expected.images.name.replace("-dat.mat", "-info.mat")
-    path = None if files is None else beside(files, name)
-    if path is None:
-        return None
-    info = parse_norb(read_content(path), path)
-    if info.dtype != np.int32 or info.ndim != 2 or info.shape[1] != 4 or len(info) == 0:
-        raise InputError(
-            f"{path} holds {info.dtype} of the shape {info.shape}, not four 32-bit numbers a pair: put smallNORB's own "
-            "file there."
-        )
-    allowed = {INSTANCE: tuple(range(MOST_INSTANCES)), **CODES}
-    for column, codes in allowed.items():
-        wrong = np.flatnonzero(~np.isin(info[:, column], codes))
-        if wrong.size:
-            raise InputError(
-                f"{path}: pair {wrong[0]} has {info[wrong[0], column]} in column {column + 1}, which smallNORB does "
-                "not know; put its own file there."
-            )
-    return info
 
 
 def _toys(
