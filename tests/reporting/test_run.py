@@ -17,7 +17,6 @@ from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.page import render
 from gammacaps.reporting.run import report_run
 from gammacaps.reporting.sections.audit import shown_audit
-from gammacaps.reporting.sections.checks import number
 from gammacaps.reporting.sections.network import lead
 from gammacaps.reporting.sections.rerun import commands
 from gammacaps.reporting.sections.scores import scores
@@ -163,13 +162,6 @@ def test_a_run_that_does_not_name_its_data_asks_for_it(quick, tmp_path):
     run = stored(tmp_path / "bare", "small", filters=8, primary_types=2, hidden=(6,), decoder=())
     with pytest.raises(InputError, match="does not say what it was trained on: name a data set with --data"):
         open_study(run, quick)
-
-
-@pytest.mark.parametrize(
-    ("value", "words"), [(None, ""), (0.0, "0"), (3e-9, "below 0.0001"), (0.3333, "0.333"), (12, "12")]
-)
-def test_a_check_s_number_is_short(value, words):
-    assert number(value) == words
 
 
 @pytest.mark.parametrize(

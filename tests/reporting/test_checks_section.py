@@ -22,6 +22,13 @@ def test_what_was_not_judged_has_no_number_and_an_unknown_check_has_no_words():
     assert number("inside-the-ball", 4e-8) == ("below 0.0001", "is how far a change went beyond eps")
 
 
+@pytest.mark.parametrize(
+    ("value", "words"), [(None, ""), (0.0, "0"), (3e-9, "below 0.0001"), (0.3333, "0.333"), (12, "12")]
+)
+def test_a_number_that_is_no_share_is_short(value, words):
+    assert number("steps-reach-eps", value)[0] == words
+
+
 @pytest.mark.parametrize("network", shipped_names())
 def test_rows_of_shipped_networks_show_no_bare_number(network):
     shown = checks(json.loads((SHIPPED / network / "results.json").read_text("utf-8")))
