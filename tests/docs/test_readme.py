@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from gammacaps.names import shipped_names
 from gammacaps.runs.run import Run
 
 ROOT = Path(__file__).parents[2]
@@ -31,15 +32,18 @@ def test_it_says_that_class_sets_are_given():
     assert "each hidden capsule is given its set of classes before training" in " ".join(README.split())
 
 
-@pytest.mark.parametrize(("name", "eps"), [("mnist", 0.3), ("fashion-mnist", 0.1), ("fashion-mini", 0.1)])
-def test_its_figures_are_those_of_the_shipped_networks(name, eps):
-    results = Run(name).results()
-    worst = next(row for row in results["worst"] if row["eps"] == eps)
-    (sentence,) = re.findall(rf"`{name}`.*?\[card\]", " ".join(README.split()))
-    assert f"{100 * worst['accuracy']:.1f}% of" in sentence
-    assert f"{worst['images']:,}" in sentence
-    assert f"{100 * results['clean']['accuracy']:.1f}% without attack" in sentence
-    assert f"eps {eps}" in sentence
+@pytest.mark.parametrize("name", shipped_names())
+def test_its_table_has_the_figures_of_the_shipped_networks(name):
+    run = Run(name)
+    results, audit = run.results(), run.audit()
+    (row,) = (line for line in README.splitlines() if line.startswith(f"| [`{name}`]"))
+    _, clean, worst, capsules = row.strip("| ").split(" | ")[1:]
+    measured = results["worst"][0]  # at the radius of its training
+    counts = audit["layers"][0]["counts"]
+    assert clean == f"{100 * results['clean']['accuracy']:.1f}%"
+    assert worst.startswith(f"{100 * measured['accuracy']:.1f}% at eps {measured['eps']:g}")
+    assert ("checks failed" in worst) == any(check["verdict"] == "fail" for check in results["checks"])
+    assert capsules == f"{counts['gamma-capsule']} of {len(audit['layers'][0]['capsules'])}"
 
 
 @pytest.mark.slow
