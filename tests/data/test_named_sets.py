@@ -260,6 +260,17 @@ def test_a_set_added_from_outside_is_fetched_by_its_name(served: tuple[Path, str
     assert data.class_names == tuple("abcdefghij")
 
 
+def test_what_its_pairs_show_is_fetched_with_a_split(served: tuple[Path, str], table: dict[str, NamedSet]) -> None:
+    folder, url = served
+    named = tiny_set(url=url)
+    info = tiny_file("my-info", b"toys")
+    table["mine"] = replace(named, test=(replace(named.test[0], info=info),))
+    put(folder, named)
+    (folder / "my-info.gz").write_bytes(gzip.compress(b"toys", mtime=0))
+    images = Path(load_set("mine").source)
+    assert gzip.decompress(images.with_name("my-info.gz").read_bytes()) == b"toys"
+
+
 def test_a_reader_of_the_user_s_own(tmp_path: Path, table: dict[str, NamedSet]) -> None:
     def colours(images: Content, labels: Content) -> tuple[np.ndarray, np.ndarray]:
         pixels = np.frombuffer(images.data, np.uint8)[-8:].reshape(2, 1, 2, 2)

@@ -88,7 +88,10 @@ def _download(name: str, split: str) -> LocalFiles:
     )
     if not NAMED_SETS[name].url:
         raise InputError(f"{name} is not on this machine, and no server offers it: {instead}.")
-    return LocalFiles(_retrieve(name, files.images, instead), _retrieve(name, files.labels, instead), files)
+    images, labels = _retrieve(name, files.images, instead), _retrieve(name, files.labels, instead)
+    if files.info is not None:
+        _retrieve(name, files.info, instead)
+    return LocalFiles(images, labels, files)
 
 
 def _retrieve(name: str, file: File, instead: str) -> Path:

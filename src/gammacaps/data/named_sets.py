@@ -27,10 +27,11 @@ class File:
 
 @dataclass(frozen=True)
 class SplitFiles:
-    """The two files of a split."""
+    """The two files of a split, and one that is fetched with them where a set has it: what smallNORB's pairs show."""
 
     images: File
     labels: File
+    info: File | None = None
 
 
 SplitReader = Callable[[Content, Content], tuple[np.ndarray, np.ndarray]]
@@ -73,12 +74,16 @@ def _idx(split: str, hashes: tuple[str, str, str, str]) -> SplitFiles:
     )
 
 
-def _norb(split: str, dat: str, cat: str) -> tuple[SplitFiles, SplitFiles]:
+def _norb(split: str, dat: str, cat: str, info: str) -> tuple[SplitFiles, SplitFiles]:
     instances = "46789" if split == "training" else "01235"
     official = f"smallnorb-5x{instances}x9x18x6x2x96x96-{split}"
     halved = f"smallnorb48-{split}"  # a copy of 48 x 48 pixels, which no server offers
     return (
-        SplitFiles(File(f"{official}-dat.mat", f"sha256:{dat}"), File(f"{official}-cat.mat", f"sha256:{cat}")),
+        SplitFiles(
+            File(f"{official}-dat.mat", f"sha256:{dat}"),
+            File(f"{official}-cat.mat", f"sha256:{cat}"),
+            File(f"{official}-info.mat", f"sha256:{info}"),
+        ),
         SplitFiles(File(f"{halved}-dat.mat"), File(f"{halved}-cat.mat")),
     )
 
@@ -112,10 +117,12 @@ FASHION_TEST = (
 NORB_TRAIN = (
     "5ffd6272a07d32695ee1082a26a41a93a37aab8c28da047f8c34ed348d214873",
     "2784e542c1922060691090952b6cd6278879a216c90f81476f0f00256d42cdaa",
+    "de7eb932ebe7a4ee16217fead60660d0eb3d23632c2f4d1c51f88c501c17bf32",
 )
 NORB_TEST = (
     "cf7104eed3e51174d2f65b66d1e5878b9da233b886f161b0d88f4510ba2c7474",
     "ecaf6d5bb8c3bc5eab9cf0258f6d2198dd474e016e374836fc097f2e5ff509ff",
+    "16adf314226327ee006d1a44db8cfef52773c06c829951d5653a9f6f310248a2",
 )
 
 MNIST = NamedSet(
