@@ -196,7 +196,7 @@ def test_without_smallnorb_its_network_is_shown_drawn_toys(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     (network,) = load_networks(["smallnorb"], ExploreConfig())
     assert (len(network.images), network.source, network.labelled) == (15, "drawn toys", True)
-    assert network.note.startswith("Toys drawn for this page. The images of smallnorb are not on this machine: ")
+    assert network.note.startswith("Toys drawn for this page. The images of smallnorb-unseen are not on this machine: ")
     assert network.images.min() > 0.2
     assert (network.images[:, 0, 0, 0] > 0.85).all()  # dark toys on a light table, as in the data set
     with torch.no_grad():
