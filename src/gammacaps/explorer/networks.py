@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from gammacaps.explorer.config import ExploreConfig
 from gammacaps.models import CapsuleModel, Model, check_fit, has_capsules, shows_capsules
 from gammacaps.models.shipped import stored_at
 from gammacaps.runs.config import RunConfig
+from gammacaps.runs.inputs import LayerInputs
 from gammacaps.runs.run import EPS, Run
 
 USUAL = "fashion-mini"  # shown where no run is named
@@ -53,6 +54,7 @@ class Network:
     trees: bool  # whether it has capsules that can be shown
     counts: tuple[int, ...]  # capsules in each layer
     eps: float  # the radius that it was trained at, or a usual one
+    inputs: Mapping[str, LayerInputs] = field(default_factory=dict)  # generated before, by layer
     accuracies: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # by layer, of `without`
     note: str = ""  # what is to be known of the images
     working: threading.Lock = field(default_factory=threading.Lock)
@@ -159,6 +161,7 @@ def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> 
         trees=shows_capsules(model),
         counts=model.counts() if shows_capsules(model) else (),
         eps=of.radius or EPS,
+        inputs=of.inputs(),
     )
 
 

@@ -16,9 +16,10 @@ from gammacaps.data import DataSet, load_set
 from gammacaps.environment import describe_machine, pick_device
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
-from gammacaps.explain.activate import Generated, activate_all
+from gammacaps.explain.activate import Generated
 from gammacaps.explain.batches import activations_in_batches
 from gammacaps.explain.examples import Features, features
+from gammacaps.explain.kept_inputs import inputs_of, numbers_kept
 from gammacaps.explain.looks import looks_at, tinted
 from gammacaps.explain.steady import noise_for
 from gammacaps.models import CapsuleModel, Model, check_fit, load, shows_capsules
@@ -91,9 +92,21 @@ class Study:
 
     @functools.cached_property
     def made(self) -> tuple[int, int]:
-        """Starts and steps of the generated inputs."""
+        """Starts and steps of the generated inputs: those asked for, else those of the kept ones, if not too few."""
         starts, steps = ON_CPU if self.device.type == "cpu" else ON_GPU
+        if self.config.starts is None and self.config.steps is None and shows_capsules(self.model):
+            options = {layer: self.how(layer) for layer in self.model.layers[1:]}
+            kept = numbers_kept(Run(self.run), self.model, options)
+            if kept is not None and kept[0] >= starts and kept[1] >= steps:
+                return kept
         return self.config.starts or starts, self.config.steps or steps
+
+    def how(self, layer: str) -> dict[str, Any]:
+        """How inputs for a layer are searched, besides the starts and steps."""
+        config = self.config
+        penalty = config.class_penalty if layer == "class" else config.hidden_penalty
+        noise = noise_for(self.trained_at)
+        return {"penalty": penalty, "search": config.search, "noise": noise, "seed": config.seed}
 
     @functools.cached_property
     def chosen(self) -> tuple[Tensor, Tensor]:
@@ -201,13 +214,11 @@ def generate(study: Study, model: CapsuleModel, layer: str) -> tuple[list[Shown]
     if layer != "class" and total > config.capsules:
         chosen = sorted(means.argsort(descending=True, stable=True)[: config.capsules].tolist())
     starts, steps = study.made
-    say(
-        f"Generating inputs that activate the {layer} capsules ({len(chosen)} of {total}, {starts} x {steps} steps) ..."
-    )
-    penalty = config.class_penalty if layer == "class" else config.hidden_penalty
-    options: dict[str, Any] = {"starts": starts, "steps": steps, "penalty": penalty, "search": config.search}
-    options["noise"] = noise_for(study.trained_at)
-    generated = activate_all(model, layer, chosen, seed=config.seed, on_progress=watch(layer), **options)
+    options = {"starts": starts, "steps": steps, **study.how(layer)}
+    say(f"Inputs that activate the {layer} capsules ({len(chosen)} of {total}, {starts} x {steps} steps) ...")
+    own = model is study.model
+    run = Run(study.run if own else str(config.beside))
+    generated = inputs_of(run, model, layer, chosen, keep=own, on_progress=watch(layer), **options)
     real = real_images(model, layer, images, activations[:, chosen], chosen)
     return [
         Shown(j, one, features(one), most[j], tints) for j, one, tints in zip(chosen, generated, real, strict=True)

@@ -16,6 +16,7 @@ from gammacaps.models.shipped import stored_at
 from gammacaps.runs.audits import Audit
 from gammacaps.runs.beyond import Beyond
 from gammacaps.runs.config import RunConfig, run_config
+from gammacaps.runs.inputs import LayerInputs, read_inputs
 from gammacaps.runs.metrics import read_metrics
 from gammacaps.runs.results import Results
 from gammacaps.runs.typed_json import Misfit, read_as
@@ -140,6 +141,10 @@ class Run:
     def beyond(self) -> dict[str, Any] | None:
         """What `gammacaps evaluate --beyond` wrote; None where it did not."""
         return self._figures(BEYOND, Beyond, "evaluate --beyond")
+
+    def inputs(self) -> dict[str, LayerInputs]:
+        """The inputs that were generated for its capsules, by layer, as far as the folder keeps them."""
+        return read_inputs(self.folder)
 
     def _figures(self, name: str, kind: type[Results] | type[Audit] | type[Beyond], verb: str) -> dict[str, Any] | None:
         path = self.folder / name

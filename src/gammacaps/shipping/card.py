@@ -16,6 +16,7 @@ from gammacaps.models.folder import new_run
 from gammacaps.models.shipped import FIGURES, FILES
 from gammacaps.names import NORM_TITLES, SHIPPED
 from gammacaps.reporting.command_line import options
+from gammacaps.runs.inputs import INPUTS
 from gammacaps.runs.run import AUDIT, BEYOND, RESULTS, Run
 from gammacaps.runs.train_config import TrainConfig
 
@@ -61,6 +62,8 @@ def card(run: Path, name: str, *, shipped: Path = SHIPPED) -> Path:
     with new_run(folder, overwrite=True) as temporary:
         for file in FILES[:2]:
             shutil.copyfile(run / file, temporary / file)
+        if of.inputs():
+            shutil.copyfile(run / INPUTS, temporary / INPUTS)
         for file, figures in zip(FIGURES, (results, audit, beyond), strict=True):
             if figures is not None:
                 write_json(temporary / file, _anywhere(figures, name))

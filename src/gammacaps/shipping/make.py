@@ -1,4 +1,4 @@
-"""From a recipe to a shipped network: trained, halved, attacked, audited and told of on a card, stage by stage."""
+"""From a recipe to a shipped network: trained, halved, attacked, audited, looked into and told of on a card."""
 
 import contextlib
 import dataclasses
@@ -15,13 +15,15 @@ from gammacaps.evaluation.identity import identity
 from gammacaps.evaluation.run import evaluate_run
 from gammacaps.names import SHIPPED
 from gammacaps.options import check_eps, check_whole
+from gammacaps.reporting.config import ReportConfig
+from gammacaps.reporting.study import open_study
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import TrainConfig, read_config_file
 from gammacaps.shipping.card import card
 from gammacaps.shipping.halve import halve
 from gammacaps.training.train import Finished, resume, train
 
-STAGES = ("train", "halve", "evaluate", "audit", "beyond", "card")
+STAGES = ("train", "halve", "evaluate", "audit", "beyond", "inputs", "card")
 HERE = ("data_dir", "device")  # of a recipe: what belongs to a machine and not to the network
 
 
@@ -32,7 +34,7 @@ class MakeConfig:
     runs: Path = Path("runs/shipping")
     """Folder for the run and its halved copy."""
     until: str = "card"
-    """The last stage: train, halve, evaluate, audit, beyond or card."""
+    """The last stage: train, halve, evaluate, audit, beyond, inputs or card."""
     data: str | None = None
     """Data set of the figures, where it is not the one of the recipe."""
     eps: tuple[float, ...] | None = None
@@ -67,6 +69,7 @@ def make(recipe: Path, name: str, config: MakeConfig, *, shipped: Path = SHIPPED
         "evaluate": lambda: _evaluated(halved, config),
         "audit": lambda: _audited(halved, config),
         "beyond": lambda: _measured_beyond(halved, config),
+        "inputs": lambda: _generated(halved, config),
         "card": lambda: card(halved, name, shipped=shipped),
     }
     folder = run
@@ -130,6 +133,12 @@ def _audited(halved: Path, config: MakeConfig) -> Path:
 def _measured_beyond(halved: Path, config: MakeConfig) -> Path:
     """What else it withstands, which its card tells too; what was measured before is taken from the folder."""
     beyond_run(halved, EvaluateConfig(beyond=True, limit=config.beyond, device=config.device))
+    return halved
+
+
+def _generated(halved: Path, config: MakeConfig) -> Path:
+    """The inputs of its capsules, which the report and the explorer then need not generate on the user's machine."""
+    _ = open_study(halved, ReportConfig(device=config.device)).capsules
     return halved
 
 

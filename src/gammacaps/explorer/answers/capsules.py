@@ -5,8 +5,10 @@ from typing import Any
 import torch
 
 from gammacaps.data.group_names import name_of_classes
-from gammacaps.explain.activate import activate
+from gammacaps.evaluation.identity import identity
+from gammacaps.explain.activate import PENALTY, Generated, activate
 from gammacaps.explain.examples import features, stand_out
+from gammacaps.explain.kept_inputs import generated_of, serves
 from gammacaps.explain.looks import looks_at, tinted
 from gammacaps.explain.pictures import plain
 from gammacaps.explain.search import SEARCHES
@@ -25,18 +27,7 @@ CLASS_PENALTY = 1e-4
 
 def activated(asked: questions.ActivateQuestion, network: Network, tick: Tick) -> dict[str, Any]:
     """An input generated for a capsule, the mean of the best: the lengths that these and it reached, and its scores."""
-    top = asked.layer == len(network.counts) - 1
-    made = activate(
-        counted(network.capsules, tick, asked.steps),
-        asked.layer,
-        asked.capsule,
-        starts=asked.starts,
-        steps=asked.steps,
-        penalty=CLASS_PENALTY if top else None,
-        search=SEARCH,
-        noise=noise_for(network.eps),
-        seed=SEED,
-    )
+    made, starts, steps = _kept(asked, network) or (_new(asked, network, tick), asked.starts, asked.steps)
     return {
         "png": data_url(made.image),
         "activation": round(made.activation, 4),
@@ -47,11 +38,35 @@ def activated(asked: questions.ActivateQuestion, network: Network, tick: Tick) -
         "empty": round(length_without(network, asked.layer, asked.capsule), 4),
         **judged(made.scores),
         "features": features(made).to_json(),
-        "starts": asked.starts,
-        "steps": asked.steps,
+        "starts": starts,
+        "steps": steps,
         "search": SEARCH,
         "words": SEARCHES[SEARCH].words,
     }
+
+
+def _how(asked: questions.ActivateQuestion, network: Network) -> dict[str, Any]:
+    top = asked.layer == len(network.counts) - 1
+    penalty = CLASS_PENALTY if top else PENALTY
+    return {"penalty": penalty, "search": SEARCH, "noise": noise_for(network.eps), "seed": SEED}
+
+
+def _new(asked: questions.ActivateQuestion, network: Network, tick: Tick) -> Generated:
+    model = counted(network.capsules, tick, asked.steps)
+    how = _how(asked, network)
+    return activate(model, asked.layer, asked.capsule, starts=asked.starts, steps=asked.steps, **how)
+
+
+def _kept(asked: questions.ActivateQuestion, network: Network) -> tuple[Generated, int, int] | None:
+    """What the run's folder keeps, with its starts and steps, if it was searched so and at least as hard."""
+    kept = network.inputs.get(network.capsules.layers[asked.layer])
+    if kept is None or (asked.starts, asked.steps) != (questions.STARTS, questions.STEPS):
+        return None
+    starts, steps = int(kept.made.get("starts", 0)), int(kept.made.get("steps", 0))
+    made = {"weights": identity(network.model), "starts": starts, "steps": steps, **_how(asked, network)}
+    if starts < asked.starts or steps < asked.steps or not serves(kept, made, [asked.capsule]):
+        return None
+    return generated_of(kept, [asked.capsule], network.capsules)[0], starts, steps
 
 
 @torch.no_grad()
