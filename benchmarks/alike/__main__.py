@@ -49,23 +49,22 @@ def run(options: Options) -> bool:
 def listed(options: Options) -> str:
     """The networks of this share, and which of them are there."""
     own, left = own_share(options), missing(options, read_rows(options.out))
-    whole = sum(cost(one, options) for one in own)
-    lines = [f"{one.name:<60}{'' if one in left else '  done'}" for one in own]
-    rest = sum(cost(one, options) for one in left)
-    return "\n".join(
-        [*map(str.rstrip, lines), f"{len(own)} networks, {len(left)} left: {rest / whole:.0%} of the work."]
-    )
+    whole, rest = (sum(cost(one, options) for one in several) for several in (own, left))
+    lines = [f"{one.name:<60}{'' if one in left else '  done'}".rstrip() for one in own]
+    of_work = f": {rest / whole:.0%} of the work" if left else ""
+    return "\n".join([*lines, f"{len(own)} networks, {len(left)} left{of_work}."])
 
 
 def main() -> None:
     try:
-        options = tyro.cli(Options, prog="python -m benchmarks.alike", description=__doc__)
+        options = tyro.cli(Options, prog="python -m benchmarks.alike", description=__doc__).checked()
         if options.dry_run:
             print(listed(options))
-            return
+            sys.exit(0)
         reuse_memory()
         well = options.tables or run(options)
-        print(tables(read_rows(options.out)))
+        if options.tables or options.share is None:
+            print(tables(read_rows(options.out)))
     except InputError as error:
         sys.exit(str(error))
     except KeyboardInterrupt as asked:

@@ -70,7 +70,8 @@ class Options:
     device: str = "auto"
     """auto, cpu, cuda."""
 
-    def __post_init__(self) -> None:
+    def checked(self) -> "Options":
+        """Itself, if it can be done: not at construction, where tyro would put a frame around the sentence."""
         for what, names, known in (
             ("setting of data", self.data, SETTINGS),
             ("network", self.networks, SCALES[self.scale]),
@@ -90,6 +91,7 @@ class Options:
         check_amount("minutes", self.minutes, zero=False, most=MOST)
         check_attacks(self.attacks)
         part_of_work(self.share)
+        return self
 
     def shared(self) -> dict[str, Any]:
         """What all networks of this command are known by, as JSON has it."""

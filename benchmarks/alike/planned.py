@@ -15,7 +15,8 @@ ONE_STEP = 1.25  # of FGSM-RS
 # A pass of capsules takes about twice that of the CNN with their convolutions: 34 and 18 ms for 64 images of the small
 # scale on a CPU. In the measurements an image takes so many passes; after clean training few images stand for long.
 CAPSULES = 2.0
-ATTACK_PASSES, AUDIT_PASSES, BEYOND_PASSES = 1000, 10_000, 1000
+ATTACK_PASSES, BEYOND_PASSES = 1000, 1000
+AUDIT_PASSES = {"small": 5000, "deep": 10_000}  # of 16 and of 32 capsules
 FALLEN = 0.3
 
 
@@ -92,5 +93,5 @@ def cost(one: Planned, options: Options) -> float:
     config, capsules = config_of(one, options), one.network != "CNN"
     trained = options.steps * options.batch * (2 + (config.attack_steps if config.robust else 0))
     measured = options.images * ATTACK_PASSES + options.beyond * BEYOND_PASSES
-    audited = options.audited * AUDIT_PASSES if capsules else 0
+    audited = options.audited * AUDIT_PASSES[options.scale] if capsules else 0
     return (trained + measured * (1 if config.robust else FALLEN) + audited) * (CAPSULES if capsules else 1)

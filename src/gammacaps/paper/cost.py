@@ -1,12 +1,13 @@
 """What the runs will cost on one H200, before any is started, and how they are dealt to several machines."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from gammacaps.paper.plan import Planned
 from gammacaps.runs.train_config import TrainConfig
 
 
+@runtime_checkable
 class Named(Protocol):
     """What is dealt: a name tells it from the others."""
 
