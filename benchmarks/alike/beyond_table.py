@@ -31,8 +31,8 @@ def of_beyond(rows: Sequence[Row]) -> str:
         lines.append((data, trained, network, f"{gamma:g}", shares[0], *in_norms, *shares[1:], *unseen, error))
     words = (
         f"**What else they withstand.** {rows[0]['beyond']:,} test images: right clean, in the worst case in each "
-        "norm, in that of turns, shifts and scalings, and the mean over bad pictures. Unseen things: the mean AUROC by which "
-        "they are told from test images, by the longest class capsule (a CNN's largest probability) and by which "
+        "norm, in that of turns, shifts and scalings, and the mean over bad pictures. Unseen things: the mean AUROC by "
+        "which they are told from test images, by the longest class capsule (a CNN's largest probability) and by which "
         "hidden capsules are active."
     )
     return f"{words}\n\n{markdown(heads, lines)}"
