@@ -55,8 +55,16 @@ def planned(options: Options) -> list[Planned]:
 
 
 def own_share(options: Options) -> list[Planned]:
-    """Those that this process makes."""
-    return dealt_by(planned(options), lambda one: cost(one, options), *part_of_work(options.share))
+    """Those that this process makes: of each seed its part, so that all processes come to the next seed together."""
+    mine, parts = part_of_work(options.share)
+    own: list[Planned] = []
+    for turn, seed in enumerate(dict.fromkeys(options.seeds)):
+        # The first parts are the largest: at every other seed they are the last ones'.
+        part = parts + 1 - mine if turn % 2 else mine
+        own += dealt_by(
+            [one for one in planned(options) if one.seed == seed], lambda one: cost(one, options), part, parts
+        )
+    return own
 
 
 def config_of(one: Planned, options: Options) -> TrainConfig:

@@ -110,6 +110,10 @@ def test_shares_deal_every_network_exactly_once(parts):
     every = planned(Options(**options))
     assert sorted(one.name for share in dealt for one in share) == sorted(one.name for one in every)
     assert max(map(len, dealt)) <= len(every) / parts + 4
+    for share in dealt:
+        seeds = [one.seed for one in share]
+        assert seeds == sorted(seeds)
+        assert set(seeds) == {0, 1}
 
 
 def test_a_difference_is_the_paired_one_of_seeds_that_both_have():
