@@ -16,6 +16,7 @@ from typing import Any, Literal
 import tyro
 
 from benchmarks.routing import commit
+from benchmarks.rows import read_rows
 from benchmarks.viewpoints.compare import tables
 from benchmarks.viewpoints.learn import LARGE, SMALL, Network, config_of, learn, some
 from benchmarks.viewpoints.picture import draw
@@ -63,17 +64,6 @@ class Options:
     """auto, cpu, cuda."""
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """The trainings that are there."""
-    try:
-        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} does not hold lines of JSON ({error}): name another file with --out.") from None
-    if not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{path} holds something else than trainings: name another file with --out.")
-    return rows
-
-
 def run(options: Options) -> list[dict[str, Any]]:
     """The trainings that were asked for, those that were done before among them."""
     networks = NETWORKS[options.networks]
@@ -81,7 +71,7 @@ def run(options: Options) -> list[dict[str, Any]]:
         check_choice("network", name, networks)
     for name in ("steps", "batch", "every", "images", "size"):
         check_whole(name, getattr(options, name))
-    there, rows = read(options.out), []
+    there, rows = read_rows(options.out), []
     split_of = functools.lru_cache(1)(functools.partial(viewpoint_split, data_dir=options.data_dir, size=options.size))
     for seed, by, name in itertools.product(options.seeds, options.viewpoints, options.only or networks):
         asked = {"viewpoints": by, "network": name, "seed": seed} | {key: getattr(options, key) for key in ASKED}

@@ -70,6 +70,16 @@ def check_tau(*thresholds: Any) -> None:
             _refuse("tau", "from 0 to below 1, as lengths are", tau)
 
 
+def part_of_work(share: str | None) -> tuple[int, int]:
+    """Which of how many parts of some work `share` means, such as 2/5; without it all: (1, 1)."""
+    if share is None:
+        return 1, 1
+    mine, _, parts = share.partition("/")
+    if not (mine.isdecimal() and parts.isdecimal() and 1 <= int(mine) <= int(parts) <= 1000):
+        raise InputError(f"share must be a part such as 2/5, the second of five, not {share!r}.")
+    return int(mine), int(parts)
+
+
 def _number(value: Any) -> float:
     """The value; NaN, which lies in no range, for what is no number."""
     if type(value) is bool or not isinstance(value, Real):

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gammacaps.errors import InputError
 from gammacaps.evaluation.config import check_attacks
-from gammacaps.options import check_whole
+from gammacaps.options import check_whole, part_of_work
 
 PaperPart = Literal[
     "table1",
@@ -67,12 +66,7 @@ class ReproduceConfig:
 
     def part_of_work(self) -> tuple[int, int]:
         """Which of how many parts of the runs are meant, from (1, 1)."""
-        if self.share is None:
-            return 1, 1
-        mine, _, parts = self.share.partition("/")
-        if not (mine.isdecimal() and parts.isdecimal() and 1 <= int(mine) <= int(parts) <= 1000):
-            raise InputError(f"share must be a part such as 2/5, the second of five, not {self.share!r}.")
-        return int(mine), int(parts)
+        return part_of_work(self.share)
 
     @property
     def results_folder(self) -> Path:

@@ -1,10 +1,21 @@
 """What the runs will cost on one H200, before any is started, and how they are dealt to several machines."""
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from gammacaps.paper.plan import Planned
 from gammacaps.runs.train_config import TrainConfig
+
+
+@runtime_checkable
+class Named(Protocol):
+    """What is dealt: a name tells it from the others."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Run = TypeVar("Run", bound=Named)
 
 
 class Times(NamedTuple):
@@ -73,11 +84,16 @@ def cost_of(run: Planned) -> Cost:
 
 
 def dealt(runs: Sequence[Planned], mine: int, parts: int) -> list[Planned]:
-    """The part `mine` of the runs, from 1: the costliest first, each to the part that has least; in their order."""
+    """The part `mine` of the runs, from 1, each part about as costly as another."""
+    return dealt_by(runs, lambda run: cost_of(run).total, mine, parts)
+
+
+def dealt_by(runs: Sequence[Run], cost: Callable[[Run], float], mine: int, parts: int) -> list[Run]:
+    """The part `mine` of them, from 1: the costliest first, each to the part that has least; in their order."""
     loads, of = [0.0] * parts, {}
-    for run in sorted(runs, key=lambda run: (-cost_of(run).total, run.name)):
+    for run in sorted(runs, key=lambda run: (-cost(run), run.name)):
         place = loads.index(min(loads))
-        loads[place] += cost_of(run).total
+        loads[place] += cost(run)
         of[run.name] = place + 1
     return [run for run in runs if of[run.name] == mine]
 

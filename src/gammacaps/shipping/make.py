@@ -1,6 +1,5 @@
 """From a recipe to a shipped network: trained, halved, attacked, audited, looked into and told of on a card."""
 
-import contextlib
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,10 +20,9 @@ from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import TrainConfig, read_config_file
 from gammacaps.shipping.card import card
 from gammacaps.shipping.halve import halve
-from gammacaps.training.train import Finished, resume, train
+from gammacaps.training.go_on import train_or_go_on
 
 STAGES = ("train", "halve", "evaluate", "audit", "beyond", "inputs", "card")
-HERE = ("data_dir", "device")  # of a recipe: what belongs to a machine and not to the network
 
 
 @dataclass(frozen=True)
@@ -80,15 +78,7 @@ def make(recipe: Path, name: str, config: MakeConfig, *, shipped: Path = SHIPPED
 
 def _trained(asked: TrainConfig, recipe: Path, run: Path, config: MakeConfig) -> Path:
     """The run of the recipe, begun or gone on with; one that was begun by other options is refused."""
-    if not run.exists():
-        train(dataclasses.replace(asked, device=config.device), run)
-        return run
-    begun = Run(run).config.train
-    same = dict.fromkeys(HERE)
-    if begun is None or {**vars(begun), **same} != {**vars(asked), **same}:
-        raise InputError(f"{run} was trained by other options than {recipe} has: move it away, or name other --runs.")
-    with contextlib.suppress(Finished):
-        resume(run, device=config.device)
+    train_or_go_on(dataclasses.replace(asked, device=config.device), run, f"{recipe} has")
     return run
 
 
