@@ -32,13 +32,14 @@ def recipe(tmp_path):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """The suite cut down to one attack: which attacks are strong is tested elsewhere."""
-    whole = making.EvaluateConfig
+    """The suite cut down to one attack, inputs to a few steps: which attacks are strong is tested elsewhere."""
+    whole, looking = making.EvaluateConfig, making.ReportConfig
 
     def cut(**options):
         return whole(**options) if "beyond" in options else whole(**{**options, "attacks": ("fgsm",), "checks": False})
 
     monkeypatch.setattr(making, "EvaluateConfig", cut)
+    monkeypatch.setattr(making, "ReportConfig", lambda **options: looking(starts=2, steps=2, **options))
 
 
 @pytest.mark.slow
@@ -51,6 +52,7 @@ def test_a_recipe_becomes_a_shipped_network(recipe, quick, tmp_path, monkeypatch
     assert shipped.audit()["settings"]["strong"]
     assert shipped.beyond()["data"]["images"] == 10
     assert shipped.results()["data"]["images"] == 20
+    assert {layer: len(kept.capsules) for layer, kept in shipped.inputs().items()} == {"hidden 1": 6, "class": 10}
     assert "2 steps of 16 images" in (folder / "README.md").read_text()
     before = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*.safetensors")}
     monkeypatch.setattr(making, "audit_run", None)  # would fail if it were called again
