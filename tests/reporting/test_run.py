@@ -59,7 +59,7 @@ def test_the_page_says_what_the_run_s_own_files_say(run, study, contents):
         shown = study.capsules["hidden 1"][4].generated
         length = study.model.parse(shown.image.unsqueeze(0)).activations[1][0, 4].item()
     card = next(card for card in contents["hidden"].layers[0].cards if card.number == 4)
-    assert card.length == pytest.approx(length, abs=1e-6)
+    assert card.length == pytest.approx(length, abs=1e-3)  # the image is kept in 256 levels
 
 
 @pytest.mark.slow
@@ -190,7 +190,7 @@ def test_names_of_nothing_are_refused_before_any_work(run, quick, monkeypatch, n
     def work(*arguments, **keywords):
         raise AssertionError("this takes minutes")
 
-    for name in ("study.activate_all", "pictured.pictured_attack", "sections.maps.none_of_the_above"):
+    for name in ("study.inputs_of", "pictured.pictured_attack", "sections.maps.none_of_the_above"):
         monkeypatch.setattr(f"gammacaps.reporting.{name}", work)
     with pytest.raises(InputError, match=words):
         report_run(run, replace(quick, **named))
