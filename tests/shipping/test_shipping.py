@@ -103,7 +103,8 @@ def test_a_card_is_of_these_weights_and_of_no_others(run, tmp_path):
     (tmp_path / "half" / "results.json").write_text(json.dumps({**results, "complete": False}))
     with pytest.raises(InputError, match=r"results\.json is not complete: go on with gammacaps evaluate"):
         card(tmp_path / "half", "tiny", shipped=tmp_path)
-    (tmp_path / "half" / "results.json").write_text(json.dumps(results))
+    more = {**results, "settings": {**results["settings"], "limit": 10_000}}  # than there are
+    (tmp_path / "half" / "results.json").write_text(json.dumps(more))
     folder = card(tmp_path / "half", "tiny", shipped=tmp_path / "weights")
     assert sorted(p.name for p in folder.iterdir()) == sorted((*FILES, "results.json"))
     text = (folder / "README.md").read_text()
@@ -111,12 +112,15 @@ def test_a_card_is_of_these_weights_and_of_no_others(run, tmp_path):
     table = re.search(r"\| \| eps 0\.1 \|\n\| --- \| --- \|\n((\| .+ \| .+ \|\n)+)", text)[1]
     assert re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE) == ["clean", "FGSM", "PGD-2", "**worst case**"]
     assert f"| PGD-2 | {100 * row['accuracy']:.1f} ({100 * row['interval'][0]:.1f} to " in table
-    assert f"| T (1: a tree) | {results['T']['mean']:.3f} |" in text
+    assert f"| T (1 is a perfect tree) | {results['T']['mean']:.3f} |" in text
     line = re.search(r"    gammacaps train (.*) --out runs/my-tiny\n", text)[1]
     told = tyro.cli(TrainOptions, args=shlex.split(line), config=(tyro.conf.OmitArgPrefixes,)).train
     assert told == TrainConfig(eps=0.1, seed=3)
     assert "--eps-ramp 0.25" in line  # told though it is the default, which may change
     assert "7 steps of 128 images" in text
+    assert "(preset small)" in text
+    assert "with the gamma objective (0.3)" in text
+    assert "--limit 20 " in text
     assert card(tmp_path / "half", "tiny", shipped=tmp_path / "weights") == folder  # again: the same, replaced
 
 

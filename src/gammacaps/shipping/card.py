@@ -18,7 +18,7 @@ from gammacaps.names import NORM_TITLES, SHIPPED
 from gammacaps.reporting.command_line import options
 from gammacaps.runs.inputs import INPUTS
 from gammacaps.runs.run import AUDIT, BEYOND, RESULTS, Run
-from gammacaps.runs.train_config import TrainConfig
+from gammacaps.runs.train_config import TrainConfig, config_from
 
 USE = """## Use and limits
 
@@ -112,11 +112,15 @@ def _what(stored: dict[str, Any], results: dict[str, Any], parameters: int) -> s
     data = credit(stored["data"]["name"])
     norm = NORM_TITLES[stored["train"].get("norm", "linf")]
     how = f"under attack ({norm}, eps {eps:g})" if eps else "on clean images"
+    # Without the option, a run is older than the objective.
+    if "gamma" in stored["train"] and (weight := config_from(stored["train"]).gamma_weight()):
+        how += f" with the gamma objective ({weight:g})"
     # A run that was in half precision before is not moved once more.
     moved = f", which moves no score of a test image by more than {stored['scores_moved']:.2g}"
     moved = moved if stored["scores_moved"] else ""
     words = (
-        f"{kinds[model['architecture']]}, {parameters:,} parameters, trained on {data} {how}. "
+        f"{kinds[model['architecture']]} (preset {stored['train']['preset']}), {parameters:,} parameters, "
+        f"trained on {data} {how}. "
         f"Stored as {stored['precision']}{moved}. Classes: {', '.join(results['class_names'])}."
     )
     bare = model["architecture"] == "gamma" and not model["decoder"]
@@ -133,7 +137,7 @@ def _beyond(figures: dict[str, Any] | None) -> str:
         rows.append((f"bad pictures, mean of {len(figures['corruptions']['kinds'])}", f"{100 * mean:.1f}"))
     lines = ["| images | right, % |", "| --- | --- |", *(f"| {name} | {right} |" for name, right in rows)]
     count = f"{figures['data']['images']:,} test images"
-    return f"## Beyond its ball\n\nBy `gammacaps evaluate --beyond`, on {count}:\n\n" + "\n".join(lines)
+    return f"## Other changes of the images\n\nBy `gammacaps evaluate --beyond`, on {count}:\n\n" + "\n".join(lines)
 
 
 def _figures_table(results: dict[str, Any]) -> str:
@@ -157,9 +161,9 @@ def _structure(results: dict[str, Any]) -> str:
     if T is None:
         return ""
     lines = [f"| | all classes | {results['class_names'][0]} |", "| --- | --- | --- |"]
-    lines.append(f"| T (1: a tree) | {T['mean']:.3f} | {T['by_class'][0]['mean']:.3f} |")
+    lines.append(f"| T (1 is a perfect tree) | {T['mean']:.3f} | {T['by_class'][0]['mean']:.3f} |")
     if D["mean"] is not None:
-        lines.append(f"| D (reacts to input) | {D['mean']:.3f} | {D['by_class'][0]['mean']:.3f} |")
+        lines.append(f"| D (0: no capsule reacts to the image) | {D['mean']:.3f} | {D['by_class'][0]['mean']:.3f} |")
     return "\n".join(lines)
 
 
@@ -184,14 +188,16 @@ def _recipe(name: str, stored: dict[str, Any], results: dict[str, Any]) -> str:
     usual = vars(TrainConfig()) | dict.fromkeys(ALWAYS_GIVEN, ...)
     line = f"gammacaps train{options(training, usual)} --out runs/my-{name}"
     settings = {key: value for key, value in results["settings"].items() if key not in ("data_dir", "device", "data")}
+    if settings["limit"] is not None and settings["limit"] >= results["data"]["images"]:
+        settings["limit"] = results["data"]["images"]
     measured = f"gammacaps evaluate {name}{options(settings, vars(EvaluateConfig()))}"
     steps, machine = stored.get("trained_steps"), stored["machine"]
     long = f"{steps:,} steps of {training['batch']} images" if steps else "a length that the run does not tell"
     where = f"{machine.get('device_name', 'an unknown device')}, torch {machine.get('torch', 'of an unknown version')}"
     return (
-        f"## Recipe\n\nTrained for {long} with the seed {training['seed']} ({where}), then halved by "
-        f"`python -m gammacaps.shipping halve`. {CLOCK if training['minutes'] else ''}The second command measures "
-        f"the network that is shipped (use a GPU):\n\n    {line}\n    {measured}"
+        f"## Recipe\n\nTrained for {long} with the seed {training['seed']} ({where}), then stored in half "
+        f"precision by `python -m gammacaps.shipping halve`. {CLOCK if training['minutes'] else ''}The second command "
+        f"measures the network that is shipped (use a GPU):\n\n    {line}\n    {measured}"
     )
 
 
