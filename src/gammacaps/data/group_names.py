@@ -6,7 +6,8 @@ from itertools import combinations
 from gammacaps.data.named_sets import groups_of
 
 MOST = 3  # names in one name
-SHORT = 20  # letters: a list that is no longer is given in full, as that of six digits
+HARD = 3  # names, what is left out counting as one more: as hard to read as a short list of all classes
+SHORT = 34  # letters, two short lines: a list that is no longer is given in full, as that of four garments
 
 
 def name_of_classes(
@@ -39,11 +40,12 @@ def name_of_classes(
         return class_names[chosen.pop()]
     if len(chosen) == len(class_names):
         return "all classes"
-    ways = list(_ways(chosen, class_names, _groups(class_names, data_name)))
-    if ways:
-        return min(ways, key=lambda way: (way[0], len(way[1])))[1]
     own = [class_names[k] for k in sorted(chosen)]
     whole = listed(own, len(own))
+    ways = list(_ways(chosen, class_names, _groups(class_names, data_name)))
+    effort, way = min(ways, key=lambda way: (way[0], len(way[1])), default=(0, ""))
+    if way and (effort < HARD or len(whole) > SHORT):
+        return way
     return whole if len(whole) <= SHORT else listed(own, most)
 
 
