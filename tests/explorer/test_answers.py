@@ -12,15 +12,19 @@ import torch
 from PIL import Image
 from serving import make_run
 
+import gammacaps
 from gammacaps import explain
 from gammacaps.attacks import table as attack_table
 from gammacaps.attacks.table import attack_named
 from gammacaps.errors import InputError
-from gammacaps.explorer import answers
+from gammacaps.explain.kept_inputs import generated_of, inputs_of
+from gammacaps.explain.steady import noise_for
+from gammacaps.explorer import answers, questions
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.drawing import PALETTE, class_colours
 from gammacaps.explorer.networks import load_networks
 from gammacaps.explorer.questions import read_activate, read_attack, read_parse
+from gammacaps.runs.run import Run
 
 SAMPLE = {"image": {"sample": 3}}
 
@@ -168,6 +172,36 @@ def test_a_generated_input_is_the_library_s(networks):
     black = network.model.parse(torch.zeros(1, 1, 28, 28)).activations[1][0, 2]
     assert answer["empty"] == pytest.approx(black.item(), abs=1e-4)
     assert np.array_equal(opened(answer["png"]), (made.image[0] * 255).round().byte().numpy())
+
+
+@pytest.fixture
+def kept(networks, tmp_path):
+    """A network with inputs that were generated before, of more starts than the page asks for."""
+    folder = tmp_path / "run"
+    gammacaps.save(networks[0].model, folder)
+    how = {"penalty": 1e-4, "search": "improved", "noise": noise_for(networks[0].eps), "seed": 0}
+    inputs_of(
+        Run(folder), networks[0].model, "class", [2, 3], starts=questions.STARTS + 1, steps=questions.STEPS, **how
+    )
+    return dataclasses.replace(networks[0], inputs=Run(folder).inputs())
+
+
+def test_an_input_that_the_run_s_folder_keeps_is_shown_and_none_is_generated(kept, monkeypatch):
+    monkeypatch.setattr(answers.capsules, "activate", None)  # would fail if it were called
+    answer = answers.activated(read_activate({"layer": 2, "capsule": 3}, [kept]), kept, quiet)
+    assert (answer["starts"], answer["steps"]) == (questions.STARTS + 1, questions.STEPS)
+    image = generated_of(kept.inputs["class"], [3], kept.capsules)[0].image
+    assert np.array_equal(opened(answer["png"]), (image[0] * 255).round().byte().numpy())
+
+
+@pytest.mark.parametrize(
+    "asked", [{"layer": 2, "capsule": 4}, {"layer": 1, "capsule": 3}, {"layer": 2, "capsule": 3, "steps": 4}]
+)
+def test_one_that_it_does_not_keep_or_that_is_asked_for_otherwise_is_generated(kept, asked):
+    question = read_activate({"starts": 3, "steps": 4, **asked} if "steps" in asked else asked, [kept])
+    assert answers.activated_before(question, kept) is None
+    other = dataclasses.replace(kept, eps=0.25)  # other noise
+    assert answers.activated_before(read_activate({"layer": 2, "capsule": 3}, [other]), other) is None
 
 
 def test_a_capsule_is_told_by_real_images_classes_and_the_audit(networks):

@@ -1,6 +1,7 @@
 """What the worker answers, against the server's answers to the same questions."""
 
 import base64
+import dataclasses
 import io
 import json
 import re
@@ -11,11 +12,15 @@ import pytest
 from PIL import Image
 from serving import make_run
 
+import gammacaps
+from gammacaps.explain.kept_inputs import inputs_of
 from gammacaps.explain.looks import looks_at, tinted
+from gammacaps.explain.steady import noise_for
 from gammacaps.explorer import answers, questions
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_networks
 from gammacaps.explorer.static.folder import write_folder
+from gammacaps.runs.run import Run
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
@@ -155,6 +160,18 @@ def test_what_is_known_of_networks_images_and_capsules_is_the_server_s(ask, netw
             exact = (255 * tint.permute(1, 2, 0)).round().int().numpy()
             assert np.abs(pixels(mine.pop("looks")) - exact).max() <= 1
             same(mine, theirs)
+
+
+def test_an_input_that_the_run_s_folder_keeps_is_in_the_page(worker_of, networks, tmp_path):
+    gammacaps.save(networks[0].model, tmp_path / "run")
+    how = {"penalty": 1e-4, "search": "improved", "noise": noise_for(networks[0].eps), "seed": 0}
+    numbers = {"starts": questions.STARTS, "steps": questions.STEPS}
+    inputs_of(Run(tmp_path / "run"), networks[0].model, "class", [5], **numbers, **how)
+    kept = [dataclasses.replace(networks[0], inputs=Run(tmp_path / "run").inputs())]
+    write_folder(kept, tmp_path / "page")
+    asked = {"network": 0, "layer": 2, "capsule": 5}
+    wanted = answers.activated_before(questions.read_activate(asked, kept), kept[0])
+    assert worker_of(tmp_path / "page")("/api/activate", asked) == wanted
 
 
 def test_an_input_generated_for_a_capsule_activates_it_as_much(worker_of, networks, tmp_path):

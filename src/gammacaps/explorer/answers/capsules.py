@@ -27,7 +27,19 @@ CLASS_PENALTY = 1e-4
 
 def activated(asked: questions.ActivateQuestion, network: Network, tick: Tick) -> dict[str, Any]:
     """An input generated for a capsule, the mean of the best: the lengths that these and it reached, and its scores."""
-    made, starts, steps = _kept(asked, network) or (_new(asked, network, tick), asked.starts, asked.steps)
+    before = activated_before(asked, network)
+    return before or _told(_new(asked, network, tick), asked.starts, asked.steps, asked, network)
+
+
+def activated_before(asked: questions.ActivateQuestion, network: Network) -> dict[str, Any] | None:
+    """The same answer by an input that the run's folder keeps; None where it keeps none that was searched as hard."""
+    kept = _kept(asked, network)
+    return None if kept is None else _told(*kept, asked, network)
+
+
+def _told(
+    made: Generated, starts: int, steps: int, asked: questions.ActivateQuestion, network: Network
+) -> dict[str, Any]:
     return {
         "png": data_url(made.image),
         "activation": round(made.activation, 4),

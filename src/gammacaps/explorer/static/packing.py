@@ -65,8 +65,16 @@ def packed_network(network: Network) -> dict[str, Any]:
         "source": Path(network.source).name,
         "patches": answers.patches(network, lambda done, of: None),
         "capsules": [[known(network, l, i) for i in range(count)] for l, count in enumerate(network.counts)],
+        "made": made_before(network),
         "numbers": numbers_of(network),
     }
+
+
+def made_before(network: Network) -> dict[str, Any]:
+    """The inputs generated for capsules that the run's folder keeps, as the server answers with them."""
+    every = [(l, i) for l, count in enumerate(network.counts) if l > 0 for i in range(count)]
+    found = {f"{l}.{i}": answers.activated_before(questions.ActivateQuestion(0, l, i), network) for l, i in every}
+    return {place: answer for place, answer in found.items() if answer is not None}
 
 
 def numbers_of(network: Network) -> dict[str, Any]:

@@ -37,7 +37,7 @@ export class Network {
     this.weights = null; // the model has them
     this.sets = new Map(data.class_sets);
     this.pixels = data.shape.image_shape.reduce((product, side) => product * side);
-    this.made = new Map(); // inputs generated so far
+    this.made = new Map(Object.entries(data.made)); // inputs generated so far: those of the run's folder, then those of this page
   }
 
   sample(place) {
