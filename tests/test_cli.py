@@ -354,3 +354,16 @@ def test_an_option_that_is_wrong_is_one_sentence(arguments, words, encoding, cap
     err = capsys.readouterr().err
     assert err.startswith(f"gammacaps: {words}")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("given", "kept"), [(None, "passive"), ("active", "active")])
+def test_threads_sleep_while_they_wait_unless_the_user_says_otherwise(given, kept):
+    """Set before torch is imported, which reads it."""
+    code = (
+        "import os, sys; from gammacaps.cli import main; main(['--version']); "
+        "assert 'torch' not in sys.modules; print(os.environ['OMP_WAIT_POLICY'])"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    environment |= {} if given is None else {"OMP_WAIT_POLICY": given}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == kept

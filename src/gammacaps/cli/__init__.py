@@ -15,6 +15,7 @@ from gammacaps.errors import InputError
 from gammacaps.imports import load_plugins
 from gammacaps.memory import reuse_memory
 from gammacaps.program import as_typed
+from gammacaps.threads import sleep_while_waiting
 
 # As torch says it, on a CPU and on a GPU.
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
@@ -22,6 +23,7 @@ OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a verb; what a user did wrong is one sentence and exit status 2, an interruption is 130."""
+    sleep_while_waiting()
     open_streams()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     here = launch()
