@@ -13,6 +13,8 @@ import pytest
 import gammacaps
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.cli import main
+from gammacaps.cli.parse import options_of
+from gammacaps.cli.verbs import VERBS
 from gammacaps.demo import run_demo
 from gammacaps.errors import InputError
 from gammacaps.evaluation import surrogate
@@ -324,12 +326,36 @@ def test_figures_are_printed_before_a_curve_that_can_t_be_drawn(tmp_path, monkey
     assert "No curve." in printed.err
 
 
+def test_a_radius_may_be_written_as_a_fraction(tmp_path):
+    def read(verb: str, *arguments: str):
+        return options_of(VERBS[verb][0], verb, list(arguments))
+
+    assert read("train", "--eps", "8/255", "--attack-step", "2/255").train.eps == 8 / 255
+    assert read("evaluate", "mine", "--eps", "4/255", "0.1").evaluate.eps == (4 / 255, 0.1)
+    assert read("evaluate", "mine", "--sweep", "2/255", "8/255").evaluate.sweep == (2 / 255, 8 / 255)
+    assert read("audit", "mine", "--eps", "8/255").audit.eps == (8 / 255,)
+    assert read("report", "mine", "--eps", "8/255").report.eps == 8 / 255
+    assert read("start", "mine", "--eps=8/255").start.eps == 8 / 255
+    file = tmp_path / "c.toml"
+    file.write_text('eps = "8/255"\nattack_step = 0.01\nepochs = "1/2"\n')
+    train = read("train", "--config", str(file)).train
+    assert (train.eps, train.attack_step, train.epochs) == (8 / 255, 0.01, 0.5)
+    for wrong in ("8/x", "8/0", "0.1"):
+        file.write_text(f'eps = "{wrong}"\n')
+        with pytest.raises(InputError, match="eps must be a number"):
+            read("train", "--config", str(file))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])  # tyro draws a frame, or can't
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ("train --stpes 3", "Unrecognized options: --stpes, 3 (did you mean --steps?); see gammacaps train --help."),
-        ("bench --preset big", "Invalid choice 'big' for argument '--preset': expected one of ('paper', 'small'); see"),
+        ("bench --preset big", "There is no preset 'big': use one of paper, small; see gammacaps bench --help."),
+        ("train --preset smal", "There is no preset 'smal' (did you mean 'small'?): use one of paper, small, deep, "),
+        ("train --attack-loss marg", "There is no attack loss 'marg' (did you mean 'margin'?): use one of margin, ce"),
+        ("reproduce tabel1", "There is no part 'tabel1' (did you mean 'table1'?): use one of table1, table2, "),
+        ("evaluat", "There is no command 'evaluat' (did you mean 'evaluate'?): use one of start, train, evaluate, "),
         ("export runs/mine", "Missing from gammacaps export: --out (the file, ending in .onnx or .pt2); see gammacaps"),
         (
             "explain",
@@ -341,6 +367,14 @@ def test_figures_are_printed_before_a_curve_that_can_t_be_drawn(tmp_path, monkey
         ("train --steps 1.5", "--steps takes a whole number, not '1.5'; see gammacaps train --help."),
         ("evaluate mine --eps a b", "--eps takes numbers, not 'a', 'b'; see gammacaps evaluate --help."),
         ("evaluate mine --sweep a", "--sweep takes numbers, not 'a'; see gammacaps evaluate --help."),
+        (
+            "audit mine --eps 0.1,0.2",
+            "--eps takes numbers, not '0.1,0.2': separate them by spaces, as in --eps 0.1 0.2; see gammacaps audit",
+        ),
+        ("start mine --eps 8/0", "--eps takes a number, not '8/0'; see gammacaps start --help."),
+        ("train --eps eight/255", "--eps takes a number, not 'eight/255'; see gammacaps train --help."),
+        ("evaluate mine --sweep 0.1 x/255", "--sweep takes numbers, not '0.1', 'x/255'; see gammacaps evaluate"),
+        ("report mine --eps 256/255", "eps must be at most 1, the range of a pixel, not 1.003"),
         ("demo --minutes 0", "minutes must be more than 0, not 0.0."),
         ("train --steps", "Missing value for argument '--steps': expected 1 values; see gammacaps train --help."),
     ],
