@@ -130,7 +130,7 @@ def test_a_config_file_in_and_options_over_it(tmp_path):
         (["train", "--device", "tpu", "--out", "RUN"], "no device 'tpu'"),
         (["train", "--device", "cuda:77", "--out", "RUN"], "cuda:77 is not on this machine"),
         (["train", "--config", "nowhere.json"], "nowhere.json can't be read"),
-        (["train", "--resume", "nowhere"], "There is no run's folder nowhere"),
+        (["train", "--resume", "nowhere"], "There is no run folder 'nowhere'"),
         (["train", "--resume", "nowhere", "--lr", "3"], "goes on with the run's own options"),
         (["train", "--resume", "nowhere", "--loss", "own"], "goes on with the run's own options"),  # the default, given
         (["train", "--resume", "nowhere", "--robust"], "goes on with the run's own options"),
@@ -138,7 +138,7 @@ def test_a_config_file_in_and_options_over_it(tmp_path):
         (["evaluate"], "Name the run's folder, such as"),
         (["report"], "Name the run's folder, such as"),
         (["evaluate", "nowhere", "--attacks", "strongest"], "did you mean 'strong'"),
-        (["evaluate", "nowhere"], "There is no run's folder nowhere"),
+        (["evaluate", "nowhere"], "There is no run folder 'nowhere'"),
         (["data", "mnits"], "did you mean 'mnist'"),
         (["train", "--seed", "99999999999999999999"], "seed must be from 0 to 2147483647"),
         (["evaluate", "fashion-mini", "--seed", "99999999999999999999"], "seed must be from 0 to 2147483647"),

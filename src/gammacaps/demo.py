@@ -75,7 +75,7 @@ def run_demo(
     for name, run in runs.items():
         print(f"The network trained {HOW[name]}: {run}")
     print(f"All about both side by side, to open in a browser: {page}")
-    print(f"To play with a network that was trained longer and comes along: {command('explore')}")
+    print(f"To play with a network that was trained longer and comes with the package: {command('explore')}")
     print(f"All of it took {time.monotonic() - started:.0f} s.")
 
 

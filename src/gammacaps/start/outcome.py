@@ -25,8 +25,8 @@ def outcome(out: Path, eps: float) -> str:
     results: dict[str, Any] = {name: run.results() or {} for name, run in runs.items()}
     images = results[ROBUST]["clean"]["images"]
     lines = [
-        f"Of {images} test pictures the network {NAMES[name]} has {_share(figures['clean'])} right, and in the worst "
-        f"case under attack (each pixel changed by up to {radius(eps)}) {_share(figures['worst'][-1])}; "
+        f"The network {NAMES[name]} classifies {_share(figures['clean'])} of {images} test pictures correctly, and in "
+        f"the worst case under attack (each pixel changed by up to {radius(eps)}) {_share(figures['worst'][-1])}; "
         f"{believed(figures)}."
         for name, figures in results.items()
     ]
