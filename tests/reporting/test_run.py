@@ -190,7 +190,7 @@ def test_names_of_nothing_are_refused_before_any_work(run, quick, monkeypatch, n
     def work(*arguments, **keywords):
         raise AssertionError("this takes minutes")
 
-    for name in ("study.activate_all", "pictured.pictured_attack", "sections.maps.none_of_the_above"):
+    for name in ("study.inputs_of", "pictured.pictured_attack", "sections.maps.none_of_the_above"):
         monkeypatch.setattr(f"gammacaps.reporting.{name}", work)
     with pytest.raises(InputError, match=words):
         report_run(run, replace(quick, **named))
