@@ -50,14 +50,14 @@ def chart(curve: Curve) -> str:
     taken = _taken(curve, x, y)
     for name, value in curve.marks:
         parts.append(f'<path class="level" d="M{x(value):.1f} {TOP}V{bottom}"/>')
-        box = _free_place(x(value), LETTER * len(name), bottom, taken)
-        taken.append(box)
-        left_of = box.right < x(value)
+        place = _free_place(x(value), LETTER * len(name), bottom, taken)
+        taken.append(place)
+        left_of = place.right < x(value)
         parts.append(
-            _text(box.right if left_of else box.left, box.below - 3, name, "end" if left_of else "start", "name")
+            _text(place.right if left_of else place.left, place.below - 3, name, "end" if left_of else "start", "name")
         )
-    for place, series in enumerate(curve.series):
-        parts.append(_line(series, place, x, y))
+    for number_of_line, series in enumerate(curve.series):
+        parts.append(_line(series, number_of_line, x, y))
     parts.append(f'<path class="axis" d="M{LEFT} {bottom}H{RIGHT}"/>')
     label = escape(f"{curve.title or 'A curve'}: {curve.y} over {curve.x}. The numbers are in the table below.")
     box = f"0 0 {WIDTH} {curve.height}"

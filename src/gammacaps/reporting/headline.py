@@ -7,12 +7,11 @@ from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
 from gammacaps.auditing.table import uncertain
 from gammacaps.radius import radius
 from gammacaps.reporting.accuracies import attack_name, earlier, name_of, under_attack
+from gammacaps.reporting.apart import HOLDS
 from gammacaps.reporting.content import Sentence, Value
 from gammacaps.reporting.sections.checks import believed, failed
 from gammacaps.reporting.shares import CLEAN, accuracy, interval
 from gammacaps.reporting.study import Study
-
-HOLDS = 0.5  # of the images that are right when clean: as many at least must stand where a network is said to hold
 
 
 def title(study: Study) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gammacaps.program import command
 from gammacaps.radius import radius
+from gammacaps.reporting.apart import not_apart, standing
 from gammacaps.reporting.sections.checks import believed
 from gammacaps.runs.run import Run
 from gammacaps.start.output import CLEAN, DATA, ROBUST
@@ -31,6 +32,9 @@ def outcome(out: Path, eps: float) -> str:
         for name, figures in results.items()
     ]
     lines.append("In brackets: the 95% interval.")
+    alike = not_apart(*(standing(figures, figures["worst"][-1]) for figures in (results[ROBUST], results[CLEAN])))
+    if alike:
+        lines.append(alike)
     for name, run in runs.items():
         told: dict[str, str] = {each.kind: each.words for each in run.warnings()}
         largest, often = _largest(results[name])
