@@ -15,7 +15,7 @@ from gammacaps.auditing.config import AuditConfig
 from gammacaps.cli import main
 from gammacaps.cli.parse import options_of
 from gammacaps.cli.verbs import VERBS
-from gammacaps.demo import run_demo
+from gammacaps.demo import named_capsules, run_demo
 from gammacaps.errors import InputError
 from gammacaps.evaluation import surrogate
 from gammacaps.evaluation.config import EvaluateConfig
@@ -194,20 +194,41 @@ def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
     small = functools.partial(
         run_demo,
         evaluation=EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=20, device="cpu", checks=False),
-        checked=EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=10, device="cpu", checks=False),
         audit=AuditConfig(limit=10, taus=(), attack_steps=1, device="cpu"),
         report=ReportConfig(starts=2, steps=2, images=20, trees=1, device="cpu"),
     )
     monkeypatch.setattr("gammacaps.demo.run_demo", small)
     assert status("demo", "--out", tmp_path / "demo", "--minutes", 0.03) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
     assert "right under PGD-40 eps 0.1" in out
+    assert "20 test images of clothes" in out
+    assert err.index("5/5 Looking into both") < err.index("Inputs that activate the hidden 1 capsules")
     for name in ("robust", "standard"):
         assert (tmp_path / "demo" / name / "results.json").exists()
     assert (tmp_path / "demo" / "attacked.png").read_bytes().startswith(b"\x89PNG")
     page = tmp_path / "demo" / "robust" / "side-by-side.html"
     assert f"open in a browser: {page}" in out
     assert "2 standard, trained on clean images" in page.read_text()
+    for place, name in enumerate(("robust", "standard")):  # the page is of the very figures that are printed
+        results = json.loads((tmp_path / "demo" / name / "results.json").read_text())
+        assert results["data"]["images"] == 20
+        row = next(line for line in out.splitlines() if "right under PGD-40 eps 0.1" in line)
+        (pgd,) = (each for each in results["attacks"] if each["attack"] == "pgd")
+        assert row.split()[-2 + place] == f"{100 * pgd['accuracy']:.1f}%"
+
+
+def test_the_demo_names_as_many_capsules_as_it_counts():
+    names = ["Sandal", "Sneaker", "Bag"]
+    sets = [(0, 1), (2,), (0, 1), (2,), (2,), (0,)]
+    rows = [{"kind": "gamma-capsule", "classes": own} for own in sets] + [{"kind": "dead", "classes": []}]
+    data = {"name": "mine", "images": 60}
+    audited = {"class_names": names, "data": data, "layers": [{"capsules": rows}]}
+    first, *told = named_capsules(audited).splitlines()
+    assert first.startswith("6 of 7 hidden capsules ")
+    assert first.endswith(" by an audit of 60 test images, active on:")
+    assert told == ["  Bag (3 capsules)", "  Sandal", "  Sandal and Sneaker (2 capsules)"]
+    none = {**audited, "layers": [{"capsules": rows[-1:]}]}
+    assert named_capsules(none).endswith("are gamma-capsules by an audit of 60 test images.")
 
 
 @pytest.fixture(scope="module")
