@@ -19,12 +19,12 @@ def test_the_number_of_every_check_has_words(name):
 def test_what_was_not_judged_has_no_number_and_an_unknown_check_has_no_words():
     assert number("gradient-ce-log", None) == ("", "", "")
     assert number("of-tomorrow", 0.5) == ("", "0.5", "")
-    assert number("inside-the-ball", 4e-8) == ("A change goes beyond eps by", "below 0.0001", "")
+    assert number("inside-the-ball", 4e-8) == ("A change goes beyond eps by", "less than 0.0001", "")
     assert number("steps-reach-eps", 1.0) == ("The steps reach", "1 × eps", "")
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [(None, ""), (0.0, "0"), (3e-9, "below 0.0001"), (0.3333, "0.333"), (12, "12")]
+    ("value", "words"), [(None, ""), (0.0, "0"), (3e-9, "less than 0.0001"), (0.3333, "0.333"), (12, "12")]
 )
 def test_a_number_that_is_no_share_is_short(value, words):
     assert number("inside-the-ball", value)[1] == words

@@ -105,7 +105,7 @@ def number(name: str, value: float | None) -> tuple[str, str, str]:
     if share is not None:
         return "", percent(value), share
     before, unit = SIZES.get(name, ("", ""))
-    return before, ("below 0.0001" if 0 < abs(value) < 1e-4 else f"{value:.3g}") + unit, ""
+    return before, ("less than 0.0001" if 0 < abs(value) < 1e-4 else f"{value:.3g}") + unit, ""
 
 
 def draw(shown: tuple[ShownCheck, ...]) -> str:
