@@ -70,6 +70,10 @@ def test_what_verbs_can_t_use_is_one_sentence(verb, given, options, words):
     [
         ({"limit": 5}, "check takes no limit"),
         ({"data": "mnist"}, "check takes no data"),
+        (
+            {"epsilon": 0.1},
+            r"There is no option 'epsilon' \(did you mean 'eps'\?\): use one of ((?!limit|data|device).)*$",
+        ),
         ({"labels": torch.zeros(3, dtype=torch.int64)}, "labels"),
         ({"images": torch.zeros(0, 1, 28, 28), "labels": torch.zeros(0, dtype=torch.int64)}, "image"),
         ({"images": "pictures"}, "mages"),

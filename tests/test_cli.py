@@ -13,7 +13,9 @@ import pytest
 import gammacaps
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.cli import main
-from gammacaps.demo import run_demo
+from gammacaps.cli.parse import options_of
+from gammacaps.cli.verbs import VERBS
+from gammacaps.demo import named_capsules, run_demo
 from gammacaps.errors import InputError
 from gammacaps.evaluation import surrogate
 from gammacaps.evaluation.config import EvaluateConfig
@@ -128,7 +130,7 @@ def test_a_config_file_in_and_options_over_it(tmp_path):
         (["train", "--device", "tpu", "--out", "RUN"], "no device 'tpu'"),
         (["train", "--device", "cuda:77", "--out", "RUN"], "cuda:77 is not on this machine"),
         (["train", "--config", "nowhere.json"], "nowhere.json can't be read"),
-        (["train", "--resume", "nowhere"], "There is no run's folder nowhere"),
+        (["train", "--resume", "nowhere"], "There is no run folder 'nowhere'"),
         (["train", "--resume", "nowhere", "--lr", "3"], "goes on with the run's own options"),
         (["train", "--resume", "nowhere", "--loss", "own"], "goes on with the run's own options"),  # the default, given
         (["train", "--resume", "nowhere", "--robust"], "goes on with the run's own options"),
@@ -136,7 +138,7 @@ def test_a_config_file_in_and_options_over_it(tmp_path):
         (["evaluate"], "Name the run's folder, such as"),
         (["report"], "Name the run's folder, such as"),
         (["evaluate", "nowhere", "--attacks", "strongest"], "did you mean 'strong'"),
-        (["evaluate", "nowhere"], "There is no run's folder nowhere"),
+        (["evaluate", "nowhere"], "There is no run folder 'nowhere'"),
         (["data", "mnits"], "did you mean 'mnist'"),
         (["train", "--seed", "99999999999999999999"], "seed must be from 0 to 2147483647"),
         (["evaluate", "fashion-mini", "--seed", "99999999999999999999"], "seed must be from 0 to 2147483647"),
@@ -192,20 +194,41 @@ def test_the_demo_runs_and_shows_both_networks(tmp_path, capsys, monkeypatch):
     small = functools.partial(
         run_demo,
         evaluation=EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=20, device="cpu", checks=False),
-        checked=EvaluateConfig(attacks=("paper",), eps=(0.1,), limit=10, device="cpu", checks=False),
         audit=AuditConfig(limit=10, taus=(), attack_steps=1, device="cpu"),
         report=ReportConfig(starts=2, steps=2, images=20, trees=1, device="cpu"),
     )
     monkeypatch.setattr("gammacaps.demo.run_demo", small)
     assert status("demo", "--out", tmp_path / "demo", "--minutes", 0.03) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
     assert "right under PGD-40 eps 0.1" in out
+    assert "20 test images of clothes" in out
+    assert err.index("5/5 Looking into both") < err.index("Inputs that activate the hidden 1 capsules")
     for name in ("robust", "standard"):
         assert (tmp_path / "demo" / name / "results.json").exists()
     assert (tmp_path / "demo" / "attacked.png").read_bytes().startswith(b"\x89PNG")
     page = tmp_path / "demo" / "robust" / "side-by-side.html"
     assert f"open in a browser: {page}" in out
     assert "2 standard, trained on clean images" in page.read_text()
+    for place, name in enumerate(("robust", "standard")):  # the page is of the very figures that are printed
+        results = json.loads((tmp_path / "demo" / name / "results.json").read_text())
+        assert results["data"]["images"] == 20
+        row = next(line for line in out.splitlines() if "right under PGD-40 eps 0.1" in line)
+        (pgd,) = (each for each in results["attacks"] if each["attack"] == "pgd")
+        assert row.split()[-2 + place] == f"{100 * pgd['accuracy']:.1f}%"
+
+
+def test_the_demo_names_as_many_capsules_as_it_counts():
+    names = ["Sandal", "Sneaker", "Bag"]
+    sets = [(0, 1), (2,), (0, 1), (2,), (2,), (0,)]
+    rows = [{"kind": "gamma-capsule", "classes": own} for own in sets] + [{"kind": "dead", "classes": []}]
+    data = {"name": "mine", "images": 60}
+    audited = {"class_names": names, "data": data, "layers": [{"capsules": rows}]}
+    first, *told = named_capsules(audited).splitlines()
+    assert first.startswith("6 of 7 hidden capsules ")
+    assert first.endswith(" by an audit of 60 test images, active on:")
+    assert told == ["  Bag (3 capsules)", "  Sandal", "  Sandal and Sneaker (2 capsules)"]
+    none = {**audited, "layers": [{"capsules": rows[-1:]}]}
+    assert named_capsules(none).endswith("are gamma-capsules by an audit of 60 test images.")
 
 
 @pytest.fixture(scope="module")
@@ -324,12 +347,36 @@ def test_figures_are_printed_before_a_curve_that_can_t_be_drawn(tmp_path, monkey
     assert "No curve." in printed.err
 
 
+def test_a_radius_may_be_written_as_a_fraction(tmp_path):
+    def read(verb: str, *arguments: str):
+        return options_of(VERBS[verb][0], verb, list(arguments))
+
+    assert read("train", "--eps", "8/255", "--attack-step", "2/255").train.eps == 8 / 255
+    assert read("evaluate", "mine", "--eps", "4/255", "0.1").evaluate.eps == (4 / 255, 0.1)
+    assert read("evaluate", "mine", "--sweep", "2/255", "8/255").evaluate.sweep == (2 / 255, 8 / 255)
+    assert read("audit", "mine", "--eps", "8/255").audit.eps == (8 / 255,)
+    assert read("report", "mine", "--eps", "8/255").report.eps == 8 / 255
+    assert read("start", "mine", "--eps=8/255").start.eps == 8 / 255
+    file = tmp_path / "c.toml"
+    file.write_text('eps = "8/255"\nattack_step = 0.01\nepochs = "1/2"\n')
+    train = read("train", "--config", str(file)).train
+    assert (train.eps, train.attack_step, train.epochs) == (8 / 255, 0.01, 0.5)
+    for wrong in ("8/x", "8/0", "0.1"):
+        file.write_text(f'eps = "{wrong}"\n')
+        with pytest.raises(InputError, match="eps must be a number"):
+            read("train", "--config", str(file))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])  # tyro draws a frame, or can't
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ("train --stpes 3", "Unrecognized options: --stpes, 3 (did you mean --steps?); see gammacaps train --help."),
-        ("bench --preset big", "Invalid choice 'big' for argument '--preset': expected one of ('paper', 'small'); see"),
+        ("bench --preset big", "There is no preset 'big': use one of paper, small; see gammacaps bench --help."),
+        ("train --preset smal", "There is no preset 'smal' (did you mean 'small'?): use one of paper, small, deep, "),
+        ("train --attack-loss marg", "There is no attack loss 'marg' (did you mean 'margin'?): use one of margin, ce"),
+        ("reproduce tabel1", "There is no part 'tabel1' (did you mean 'table1'?): use one of table1, table2, "),
+        ("evaluat", "There is no command 'evaluat' (did you mean 'evaluate'?): use one of start, train, evaluate, "),
         ("export runs/mine", "Missing from gammacaps export: --out (the file, ending in .onnx or .pt2); see gammacaps"),
         (
             "explain",
@@ -341,6 +388,14 @@ def test_figures_are_printed_before_a_curve_that_can_t_be_drawn(tmp_path, monkey
         ("train --steps 1.5", "--steps takes a whole number, not '1.5'; see gammacaps train --help."),
         ("evaluate mine --eps a b", "--eps takes numbers, not 'a', 'b'; see gammacaps evaluate --help."),
         ("evaluate mine --sweep a", "--sweep takes numbers, not 'a'; see gammacaps evaluate --help."),
+        (
+            "audit mine --eps 0.1,0.2",
+            "--eps takes numbers, not '0.1,0.2': separate them by spaces, as in --eps 0.1 0.2; see gammacaps audit",
+        ),
+        ("start mine --eps 8/0", "--eps takes a number, not '8/0'; see gammacaps start --help."),
+        ("train --eps eight/255", "--eps takes a number, not 'eight/255'; see gammacaps train --help."),
+        ("evaluate mine --sweep 0.1 x/255", "--sweep takes numbers, not '0.1', 'x/255'; see gammacaps evaluate"),
+        ("report mine --eps 256/255", "eps must be at most 1, the range of a pixel, not 1.003"),
         ("demo --minutes 0", "minutes must be more than 0, not 0.0."),
         ("train --steps", "Missing value for argument '--steps': expected 1 values; see gammacaps train --help."),
     ],

@@ -56,7 +56,9 @@ def test_a_refused_command_leaves_nothing(command, tmp_path, monkeypatch, capsys
     with pytest.raises(SystemExit) as end:
         main(command.split())
     assert end.value.code == 2
-    assert capsys.readouterr().err.strip()
+    err = capsys.readouterr().err
+    assert err.strip()
+    assert "Copied" not in err  # since the copy is gone
     assert left(tmp_path) == ["enough", "few", "flat"]
 
 

@@ -65,7 +65,7 @@ def test_the_guide_s_commands_run(tmp_path, monkeypatch, capsys):
         words = shlex.split(command)
         main([*words, *SHORT[words[0]]])
         if words[0] == "data":
-            assert "Nothing must be mended" in capsys.readouterr().out
+            assert "Nothing must be fixed" in capsys.readouterr().out
     assert (tmp_path / "runs" / "shapes-start" / "robust" / "side-by-side.html").exists()
     page = (tmp_path / "runs" / "shapes" / "report.html").read_text()
     assert "cross" in page

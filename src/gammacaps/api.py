@@ -171,18 +171,19 @@ def check(
         if name in OF_DATA:
             raise InputError(f"check takes no {name}: it measures the model, where it is, on the images given.")
     # A step that follows the radius: the paper's 0.01 is for its own tables.
-    config = _configured(EvaluateConfig, {"eps": eps, "attacks": attacks, "attack_step": None, **options})
+    given = {"eps": eps, "attacks": attacks, "attack_step": None, **options}
+    config = _configured(EvaluateConfig, given, but=OF_DATA)
     return checked(model, images, labels, config, other=other, progress=Progress(quiet=quiet))
 
 
 robustness = check  # by its earlier name
 
 
-def _configured(kind: type[Config], options: dict[str, Any]) -> Config:
-    """The options of a verb, each checked; one value may stand for a list of one."""
+def _configured(kind: type[Config], options: dict[str, Any], *, but: tuple[str, ...] = ()) -> Config:
+    """The options of a verb, each checked, `but` those that it does not take; one value may stand for a list of one."""
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in options:
-        check_choice("option", name, fields)
+        check_choice("option", name, (known for known in fields if known not in but))
     several = {name for name, field in fields.items() if str(field.type).startswith("tuple")}
     try:
         return read_as(kind, {name: _plain(value, name in several) for name, value in options.items()})

@@ -30,8 +30,14 @@ def check_choice(what: str, value: object, known: Iterable[str], *, also: str = 
     known = tuple(known)
     if value in known:
         return
+    raise InputError(f"{no_such(what, value, known)}{also}.")
+
+
+def no_such(what: str, value: object, known: Iterable[str]) -> str:
+    """A sentence, without its end, about a value that is none of `known`: the nearest of them, and all."""
+    known = tuple(known)
     guess = did_you_mean(value, known)
-    raise InputError(f"There is no {what} '{on_one_line(str(value))}'{guess}: use one of {', '.join(known)}{also}.")
+    return f"There is no {what} '{on_one_line(str(value))}'{guess}: use one of {', '.join(known)}"
 
 
 def did_you_mean(value: object, known: Iterable[str]) -> str:

@@ -70,6 +70,15 @@ def check_tau(*thresholds: Any) -> None:
             _refuse("tau", "from 0 to below 1, as lengths are", tau)
 
 
+def as_number(text: str) -> float:
+    """What is written as a number or as a fraction such as 8/255; a ValueError for anything else."""
+    above, slash, below = text.partition("/")
+    try:
+        return float(above) / float(below if slash else 1)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"could not convert string to float: {text!r}") from None
+
+
 def part_of_work(share: str | None) -> tuple[int, int]:
     """Which of how many parts of some work `share` means, such as 2/5; without it all: (1, 1)."""
     if share is None:

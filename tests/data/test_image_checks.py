@@ -20,7 +20,7 @@ def test_good_ones_pass() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (math.nan, "is nan at channel 2, row 0, column 1, .* mend that image or leave it out"),
+        (math.nan, "is nan at channel 2, row 0, column 1, .* fix that image or leave it out"),
         (math.inf, "is inf at"),
         (255.0, "is 255 at channel 2, row 0, column 1, .* bytes by dividing by 255"),
         (-0.5, "is -0.5 at .* undoing the normalisation"),

@@ -44,7 +44,7 @@ def test_good_data_is_told_and_how_to_go_on(pets: Path, capsys: pytest.CaptureFi
     assert lines[2].split() == ["dog", "4", "1"]
     assert lines[3] == "Sizes (width x height): 24 x 20 (15)"
     assert lines[4] == "Modes: RGB (15)"
-    assert lines[-1] == "Nothing must be mended. Train with: gammacaps train --data pets"
+    assert lines[-1] == "Nothing must be fixed. Train with: gammacaps train --data pets"
     assert status("data", "check", pets, "--size", 64, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["images_by_class"] == {"train": [8, 4], "test": [2, 1]}
@@ -95,7 +95,7 @@ def too_few(pets: Path) -> None:
         (too_few, "class 'dog' has 4 images, too few"),
     ],
 )
-def test_what_must_be_mended(pets: Path, spoil, words: str) -> None:
+def test_what_must_be_fixed(pets: Path, spoil, words: str) -> None:
     spoil(pets)
     assert any(words in problem for problem in inspect_set("pets").problems), inspect_set("pets").problems
 

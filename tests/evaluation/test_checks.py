@@ -17,7 +17,7 @@ from gammacaps.evaluation.checks import all_checks, probed_radius, verdict
 from gammacaps.evaluation.checks.compare import compare
 from gammacaps.evaluation.checks.finding import Finding
 from gammacaps.evaluation.checks.planted import features_of, plant, planted
-from gammacaps.evaluation.checks.probe import bound, gradients, learned, longer, neighbours, repeats
+from gammacaps.evaluation.checks.probe import asked_again, bound, gradients, learned, longer, neighbours, repeats
 from gammacaps.evaluation.class_turns import in_turns
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced
@@ -151,13 +151,24 @@ def test_scale_over_the_batch_is_caught(trained, test_images):
     check = neighbours(over_batch, images)
     assert check.verdict == "fail"
     assert "images beside it" in check.meaning
+    assert "(by scale_over='batch'; use a network with scale_over='capsule')" in check.meaning
 
     # Scores without bounds are rounded by their size, and by that of the batch.
     def scaled(factor, by_batch):
         return lambda images: factor * trained(images) + by_batch * len(images)
 
     assert neighbours(scaled(50, 2e-3 / 40), images).verdict == "pass"
-    assert neighbours(scaled(1, 2e-3 / 10), images).verdict == "fail"
+    others = neighbours(scaled(1, 2e-3 / 10), images)
+    assert others.verdict == "fail"
+    assert "scale_over" not in others.meaning  # which a network of one's own does not have
+
+
+def test_random_answers_are_not_blamed_on_the_images_beside(trained, test_images):
+    images, _ = test_images
+    found = asked_again(lambda images: trained(images + 0.1 * torch.randn_like(images)), images)
+    assert [(each.check, each.verdict) for each in found] == [("repeats", "fail"), ("neighbours", "skip")]
+    assert found[1].meaning.endswith("could not be judged, since they change each time.")
+    assert [each.verdict for each in asked_again(trained, images)] == ["pass", "pass"]
 
 
 def test_guessing_is_told():

@@ -71,6 +71,18 @@ def test_the_worst_case_is_what_is_true_of_a_linear_network():
         assert row["won"]["pgd-margin"]["broke"] == len(images) - true
 
 
+def test_progress_says_which_images_it_is_about():
+    pytest.importorskip("pyautoattack")
+    model, images, labels = examples(classes=5)
+    labels[:3] = (labels[:3] + 1) % 5  # three are wrong when clean
+    told = {}
+    config = EvaluateConfig(attacks=("pgd", "apgd-ce", "apgd-t"), eps=(8 / 255,), checks=False)
+    outcome = robustness(model, images, labels, config, progress=lambda what, done, total: told.update({what: total}))
+    left = next(row["images"] for row in outcome["attacks"] if row["attack"] == "pgd") - 3
+    assert told["pgd eps 8/255 on those right when clean"] == left == 37
+    assert told["apgd-t eps 8/255 on those that earlier attacks left"] < left
+
+
 def test_won_and_alone_by_hand():
     correct = torch.tensor([True, True, True, True, False])
     one = Measured(Spec("fgsm", 0.1), torch.tensor([1, 1, 0, 0, 0]).bool(), torch.ones(5).bool(), 0.0, 0.0)

@@ -79,7 +79,7 @@ def test_a_broken_folder_gets_one_sentence(stored, spoil, words):
 
 
 def test_a_missing_folder_and_an_existing_one(stored, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="There is no run's folder"):
+    with pytest.raises(InputError, match="There is no run folder '"):
         gammacaps.load(tmp_path / "nowhere")
     before = (stored / "model.safetensors").read_bytes()
     with pytest.raises(InputError, match="exists already"):

@@ -18,7 +18,7 @@ from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced_places, evaluate
 from gammacaps.evaluation.identity import identity
 from gammacaps.files import read_json
-from gammacaps.models.shipped import FIGURES, FILES, run_folder
+from gammacaps.models.shipped import FIGURES, FILES, copy_taken_back, run_folder
 from gammacaps.names import SHIPPED, shipped_names
 from gammacaps.shipping.card import card_text
 
@@ -50,12 +50,14 @@ def test_help_names_them(capsys):
 
 def test_a_verb_gets_a_copy_under_runs_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    folder = run_folder("fashion-mini")
+    with copy_taken_back("fashion-mini"):
+        folder = run_folder("fashion-mini")
     assert str(folder) == "runs/fashion-mini"
     assert {p.name for p in folder.iterdir()} == {p.name for p in (SHIPPED / "fashion-mini").iterdir()}
     assert "Copied the network fashion-mini that comes with gammacaps to runs/fashion-mini." in capsys.readouterr().err
     (folder / "results.json").write_text("{}")  # what a verb writes there stays
-    assert run_folder("fashion-mini") == folder
+    with copy_taken_back("fashion-mini"):
+        assert run_folder("fashion-mini") == folder
     assert capsys.readouterr().err == ""
     assert (folder / "results.json").exists()
 
@@ -77,7 +79,7 @@ def test_another_network_in_the_copy_s_place_is_left_alone(tmp_path, monkeypatch
 def test_neither_a_folder_nor_a_shipped_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for ask in (run_folder, gammacaps.load):
-        with pytest.raises(InputError, match=r"no run's folder nowhere, and no network of that name .* fashion-mini"):
+        with pytest.raises(InputError, match=r"no run folder 'nowhere', and no network of that name .* fashion-mini"):
             ask("nowhere")
 
 
@@ -105,7 +107,8 @@ def test_evaluate_takes_a_shipped_name_and_needs_no_data(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GAMMACAPS_DATA", raising=False)
     main(["evaluate", "fashion-mini", "--attacks", "fgsm", "--limit", "20", "--no-checks", "--device", "cpu"])
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert err.count("Copied the network fashion-mini that comes with gammacaps to runs/fashion-mini-own.") == 1
     assert "fashion-mini, 20 test images, a network trained for" in out
     assert "FGSM eps" in out
     assert "Written to runs/fashion-mini-own/results.json; those that came with fashion-mini stay as they are." in out

@@ -114,6 +114,7 @@ def full() -> Page:
             ShownCheck(
                 "More steps help no more",
                 "pass",
+                "",
                 "0.4%",
                 "of the images fall only to longer attacks",
                 "Ten times the steps lower the accuracy by 0.4 points.",
@@ -121,13 +122,15 @@ def full() -> Page:
             ShownCheck(
                 "The attack crosses its ball",
                 "warn",
-                "0.04",
-                "times eps is how far the steps reach",
+                "The steps reach",
+                "0.04 × eps",
+                "",
                 "The steps are too short for the largest eps.",
             ),
             ShownCheck(
                 "Noise does less than an attack",
                 "fail",
+                "",
                 "12.0%",
                 "of the images fall to noise and not to gradients",
                 "Random noise does more harm than the attack.",

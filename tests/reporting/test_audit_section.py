@@ -53,7 +53,7 @@ def test_a_network_of_which_a_part_was_audited_is_one_in_part_at_most():
     assert shown_audit(some).notes[0].endswith("Not audited: 1,147 of the 1,152 capsules of layer hidden 1.")
 
 
-def test_chance_and_the_interval_are_shown_and_what_is_uncertain_is_named():
+def test_chance_and_the_interval_are_shown_and_what_is_not_certain_is_named():
     values = audited(2, 1, 1.0)
     intervals = [[0.1, 0.4], [-0.1, 0.6], [-0.9, 0.1], None]
     for row, interval in zip(values["layers"][0]["capsules"], intervals, strict=True):
@@ -67,7 +67,7 @@ def test_chance_and_the_interval_are_shown_and_what_is_uncertain_is_named():
         "95% interval, eps 0.1",
         "best gamma",
     )
-    assert [row[1] for row in table.rows] == ["gamma-capsule", "gamma-capsule, uncertain", "non-robust", "dead"]
+    assert [row[1] for row in table.rows] == ["gamma-capsule", "gamma-capsule, not certain", "non-robust", "dead"]
     gamma = Value("gamma hidden 1 1", "0.25")  # which stands on the capsule's card, too
     assert table.rows[1][4:] == ("1.50", "0.75", "1.00", gamma, "-0.10 to 0.60", "0.25")
     assert table.rows[3][4:] == ("1.50", "0.75", "–", "–", "–", "–")

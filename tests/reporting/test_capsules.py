@@ -13,9 +13,18 @@ from gammacaps.explain.without_each import accuracies_without_each, sufferers
 from gammacaps.reporting.cards import caveat
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.content import Picture, Value
-from gammacaps.reporting.hidden_card import HiddenCard, draw_hidden
+from gammacaps.reporting.hidden_card import HiddenCard, bars, draw_hidden
 from gammacaps.reporting.page import compose, render
-from gammacaps.reporting.sections.hidden import Gallery, classes_of, draw_gallery, gallery, rank, speaks_for, suffers
+from gammacaps.reporting.sections.hidden import (
+    Gallery,
+    classes_of,
+    draw_gallery,
+    gallery,
+    hidden_card,
+    rank,
+    speaks_for,
+    suffers,
+)
 from gammacaps.reporting.study import open_study, watch
 
 
@@ -64,8 +73,34 @@ def test_a_card_tells_a_capsule_s_name_its_gamma_and_who_misses_it():
     assert "Without it: &lt;Boot&gt; −70." in drawn
     assert "On in the images of each class: A 100%; &quot;B&quot; 50%; C 0%" in drawn
     assert drawn.count('class="on own"') == 2
+    assert '<span class="tone pass">gamma-capsule</span>' in drawn
+    unsure = draw_hidden(HiddenCard(3, Picture(b"", ""), 0.9, kind=GAMMA, certain=False))
+    assert '<span class="tone warn">gamma-capsule, not certain</span>' in unsure
     assert "not audited" in draw_hidden(HiddenCard(3, Picture(b"", ""), 0.9))
     assert "trained for these" in draw_hidden(HiddenCard(3, Picture(b"", ""), 0.9, name="shoes"))
+
+
+def test_capsules_of_one_name_show_their_number_once_and_what_is_not_certain(study):
+    given = {"kind": GAMMA, "classes": [5, 7, 9], "gamma": [0.2]}
+    first, second, *others = study.audit["layers"][0]["capsules"]
+    sure, unsure = ({**row, **given, "gamma_interval": [low, 0.4]} for row, low in ((first, 0.1), (second, -0.1)))
+    layers = [{**study.audit["layers"][0], "capsules": [sure, unsure, *others]}]
+    audited_study = with_pictures(study, audit={**study.audit, "layers": layers})
+    number = second["capsule"]
+    assert speaks_for(audited_study, "hidden 1", number) == f"shoes ({number})"
+    made = [hidden_card(audited_study, "hidden 1", one, (), ()) for one in study.capsules["hidden 1"][:2]]
+    assert [(card.number, card.name, card.certain) for card in made] == [(0, "shoes", True), (1, "shoes", False)]
+    assert f'<h4>shoes<span class="number">{number}</span></h4>' in draw_hidden(made[1])
+
+
+def test_a_class_s_name_under_a_bar_is_cut_with_a_sign():
+    def labels(*names):
+        return re.findall(
+            r"<text[^>]*>([^<]*)<", bars(HiddenCard(0, Picture(b"", ""), 0.9, tuple((n, 0.5) for n in names)))
+        )
+
+    assert labels("house", "star fish", "tree") == ["house", "star f…", "tree"]
+    assert labels(*("star fish" for _ in range(10))) == ["st"] * 10  # of many, two letters stand for each
 
 
 def test_gamma_capsules_stand_first_and_the_others_are_folded():

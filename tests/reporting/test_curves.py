@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from gammacaps.errors import InputError
+from gammacaps.reporting.chart import BELOW, LEFT, RIGHT, TOP, chart
+from gammacaps.reporting.content import Curve, Series
 from gammacaps.reporting.sections.maps import make_filters, make_none_of_the_above, show_filters
 from gammacaps.reporting.sections.network import facts, lead
 from gammacaps.reporting.sections.strength import curve
@@ -44,6 +46,46 @@ def test_the_curve_draws_users_attacks_and_those_of_ours_that_it_always_drew(stu
     drawn = curve(study, {"clean": {"accuracy": 0.9, "interval": [0.8, 1.0]}, "attacks": rows})
     assert sorted(series.name for series in drawn.series) == ["Darker", "FGSM", "PGD-40", "Random noise"]
     assert all(len(series.points) == 3 for series in drawn.series)
+
+
+def shown_label(points, at=0.3, width=0.03, height=235):
+    """Where the name of an upright line stands (left, right, above, below), and the line's heights over it."""
+    series = Series("worst case", tuple(points), tuple((max(0, y - width), min(1, y + width)) for _, y in points))
+    whole = Curve("", "eps", "", (series,), "", levels=(("guessing", 0.1),), marks=(("trained at this eps", at),))
+    drawn = chart(replace(whole, height=height))
+    found = re.search(r'x="([0-9.]+)" y="([0-9.]+)" text-anchor="(\w+)">trained at this eps<', drawn)
+    x, below, anchor = float(found[1]), float(found[2]), found[3]
+    wide = 6 * len("trained at this eps")
+    left, right = (x, x + wide) if anchor == "start" else (x - wide, x)
+    longest = max(x for x, _ in points)
+    across = np.linspace(left, right, 50)
+    shares = np.interp((across - LEFT) / (RIGHT - LEFT) * longest, *zip(*points, strict=True))
+    bottom = height - BELOW
+    return (left, right, below - 10, below + 2), bottom - (bottom - TOP) * shares
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        ((0.0, 0.99), (0.1, 0.98), (0.2, 0.97), (0.3, 0.946)),  # high, as of a network that holds
+        ((0.0, 0.99), (0.1, 0.98), (0.3, 0.946), (0.5, 0.5)),
+        ((0.0, 0.88), (0.1, 0.5), (0.3, 0.2), (0.5, 0.1)),
+        ((0.0, 0.8), (0.3, 0.0)),  # low
+        ((0.0, 0.3), (0.3, 0.05), (0.5, 0.0)),
+    ],
+)
+def test_the_name_of_the_training_s_radius_stands_where_no_line_is(points):
+    (left, right, above, below), line = shown_label(points)
+    assert left >= LEFT
+    assert right <= RIGHT
+    assert above >= TOP
+    assert below < 235 - BELOW
+    assert ((line < above) | (line > below)).all()
+
+
+def test_where_no_place_is_free_the_name_stands_at_the_top():
+    (_, _, above, _), _ = shown_label(((0.0, 0.5), (0.3, 0.5)), width=0.5)
+    assert above == pytest.approx(TOP + 2)
 
 
 def test_the_shorter_a_capsule_the_fainter_its_picture_in_a_tree(study, contents):

@@ -7,7 +7,7 @@ import pytest
 
 from gammacaps.attacks import suites
 from gammacaps.reporting.accuracies import worst_name
-from gammacaps.reporting.headline import hardest, headline
+from gammacaps.reporting.headline import gamma_capsules, hardest, headline
 
 
 def attacked(attack, eps, accuracy, steps=None):
@@ -92,12 +92,24 @@ def test_what_was_not_measured_says_how(study):
     (unknown,) = headline(replace(study, results=None, audit=None))
     assert f"run gammacaps evaluate {study.run}" in words(unknown)
     _, capsules = headline(replace(study, results=None))
-    said = r"By the audit, (\d+ of \d+ active hidden capsules (are gamma-capsules|is a gamma-capsule)|none of .*)\."
+    kinds = r"(are gamma-capsules|is a gamma-capsule)(, \d+ of them not certain)?"
+    said = rf"By the audit, (\d+ of \d+ active hidden capsules {kinds}|none of .*)\."
     assert re.fullmatch(said, words(capsules))
     clean_alone = study.results | {"attacks": [], "worst": []}
     network, measurement = map(words, headline(replace(study, results=clean_alone, audit=None)))
     assert network.endswith("under attack it was not measured.")
     assert measurement.startswith("Measured on 20 test images")
+
+
+def test_gamma_capsules_that_are_not_certain_are_counted_on_the_first_screen():
+    rows = [{"kind": "gamma-capsule", "gamma_interval": [low, 0.4]} for low in (0.2, -0.1)]
+    rows.append({"kind": "non-robust", "gamma_interval": [-0.2, 0.1]})
+    counts = {"gamma-capsule": 2, "non-robust": 1, "not useful": 0, "dead": 0}
+    audit = {"layers": [{"layer": "hidden 1", "counts": counts, "capsules": rows}]}
+    said = "2 of 3 active hidden capsules are gamma-capsules, 1 of them not certain"
+    assert words(gamma_capsules(audit)) == said
+    rows[1]["gamma_interval"] = [0.1, 0.4]
+    assert words(gamma_capsules(audit)) == said.partition(",")[0]
 
 
 def test_the_worst_case_is_of_all_attacks_only_where_all_were_run():

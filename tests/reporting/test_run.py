@@ -182,7 +182,7 @@ def test_wrong_options_are_named(wrong, words):
     ("named", "words"),
     [
         ({"others": "nosuch"}, "nosuch"),
-        ({"beside": "nosuch"}, "no run's folder nosuch"),
+        ({"beside": "nosuch"}, "no run folder 'nosuch'"),
         ({"data": "nosuch"}, "nosuch"),
     ],
 )

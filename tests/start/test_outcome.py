@@ -12,7 +12,8 @@ from gammacaps.start.outcome import outcome
 
 
 def figures(right: int, images: int, largest: float, verdicts: tuple[str, ...] = ()) -> dict:
-    row = {"accuracy": right / images, "interval": wilson(right, images), "images": images}
+    row = {"accuracy": right / images, "interval": wilson(right, images), "correct": right, "images": images}
+    row["eps"] = 0.1
     often = round(largest * images)
     confusion = [[often, 0], [0, images - often]]  # only the sums of its rows matter
     names = zip(("repeats", "neighbours", "longer-attacks"), verdicts, strict=False)
@@ -35,7 +36,8 @@ def said(monkeypatch):
         monkeypatch.setattr(module, "Run", lambda folder: run)
         lines = outcome(Path("out"), 0.1).splitlines()
         assert lines[2] == "In brackets: the 95% interval."
-        return lines[3:]
+        assert lines[3].startswith("Under attack (eps 0.1) the two networks can't be told apart with ")
+        return lines[4:]
 
     return say
 

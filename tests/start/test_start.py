@@ -63,11 +63,14 @@ def test_from_pictures_to_a_page(tmp_path, monkeypatch, capsys, slow_steps, colo
     assert [Run(out / name).steps for name in ("clean", "robust")] == [3, 3]
     assert len(open_set(out / "data", "train").images) == len(classes) * 12 - 1 - len(open_set(out / "data").images)
     assert open_set(out / "data").images.shape[1:] == ((3 if colour else 1), 12, 14)
-    assert words.count("test pictures the network trained") == 2
+    assert words.count("test pictures correctly") == 2
     assert "In brackets: the 95% interval." in words
     page = out / "robust" / "side-by-side.html"
     assert f"Both side by side, to open in a browser: {page.relative_to(tmp_path)}" in words
     assert "across" in page.read_text()
+    assert "<title>Networks for bars, side by side" in page.read_text()  # not for a folder of our own
+    assert "can&#x27;t be told apart with" in page.read_text()
+    assert "can't be told apart with" in words
     # Again: nothing is made anew, and it says the same.
     made = tree(out)
     again = run.start(Path("bars"), StartConfig(minutes=0.2, device="cpu"), **QUICK)

@@ -38,7 +38,7 @@ def test_what_can_t_be_read_is_left_out_and_listed_with_its_reason(tmp_path):
     assert [each.partition(" (")[0] for each in pictures.skipped] == [
         str(folder / "down" / name) for name in ("000.png", "001.png")
     ]
-    assert "of no known image format" in pictures.skipped[0]
+    assert "(not a readable image)" in pictures.skipped[0]
     assert pictures.notes[0].startswith("2 files are left out (see pictures.txt): ")
 
 

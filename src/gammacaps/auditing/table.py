@@ -144,7 +144,7 @@ def _capsule(row: dict[str, Any], results: dict[str, Any], radii: int) -> str:
     line += f": {named(row['classes'])}"
     low, high = row["gamma_interval"]
     if uncertain(row):
-        line += f" (uncertain: gamma from {low:.2f} to {high:.2f})"
+        line += f" (not certain: gamma from {low:.2f} to {high:.2f})"
     if row["kind"] == NON_ROBUST and row["gamma_any"] > 1e-9:
         line += f" (but {row['gamma_any']:.2f} for {named(row['gamma_any_classes'])})"
     return line

@@ -10,19 +10,38 @@ from pathlib import Path
 from typing import Any
 
 import tyro
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from gammacaps.cli.options import TrainOptions
-from gammacaps.errors import InputError
+from gammacaps.errors import InputError, check_choice, no_such
 from gammacaps.names import shipped_names
+from gammacaps.options import as_number
 from gammacaps.runs.train_config import TrainConfig, read_config_file
 
 COLOURS = re.compile(r"\033\[[0-9;]*m")
+NUMBERS = "numbers"
 TYPES = {  # how tyro says that a value has another type
-    "numbers": r"no type matching \S*\[(?:FLOAT|INT) .*\.\.\.\S* could be instantiated from|"
+    NUMBERS: r"no type matching \S*\[(?:FLOAT|INT) .*\.\.\.\S* could be instantiated from|"
     r"Could not find valid parse for arguments:",
     "a number": r"could not convert string to float:|no type matching \S*FLOAT could be instantiated from",
     "a whole number": r"invalid literal for int\(\) with base 10:|no type matching \S*INT could be instantiated from",
 }
+
+KINDS = ConstructorRegistry()  # kinds of values that are read in our own way
+
+
+@KINDS.primitive_rule
+def fractions(kind: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[float] | None:
+    """Wherever a number is taken, one may be written as people write a radius: 8/255."""
+    if kind.type is not float:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="FLOAT",
+        instance_from_str=lambda words: as_number(words[0]),
+        is_instance=lambda value: type(value) in (int, float),
+        str_from_instance=lambda value: [str(value)],
+    )
 
 
 def overview(verbs: Mapping[str, tuple[type[Any], Any]]) -> str:
@@ -39,8 +58,7 @@ def split_verb(arguments: list[str], verbs: Iterable[str]) -> tuple[str, list[st
     verb, *rest = arguments
     if rest and f"{verb} {rest[0]}" in verbs:
         verb, rest = f"{verb} {rest[0]}", rest[1:]
-    if verb not in verbs:
-        raise InputError(f"There is no command '{verb}': use one of {', '.join(verbs)}, or see gammacaps --help.")
+    check_choice("command", verb, verbs, also=", or see gammacaps --help")
     return verb, rest
 
 
@@ -60,6 +78,7 @@ def options_of(kind: type[Any], verb: str, arguments: list[str]) -> Any:
                 args=arguments,
                 default=TrainOptions(train=read_config_file(path)) if path else tyro.MISSING_NONPROP,
                 config=(tyro.conf.OmitArgPrefixes,),
+                registry=KINDS,
             )
     except BrokenPipeError:  # of help
         sys.exit(0)
@@ -79,7 +98,7 @@ def sentence(box: str, verb: str) -> str:
     words = " ".join(parts[0].split()).rstrip(".")
     if own := re.match(r"Error parsing (?!-)\S+: (.+)", words):  # of one of our checks, which say what to do
         return f"{own[1]}."
-    words = of_a_type(what_is_missing(words)).replace(". Expected", ": expected")
+    words = of_a_type(of_choices(what_is_missing(words))).replace(". Expected", ": expected")
     near = re.search(r"^Perhaps you meant:\s+(--\S+)", "\n".join(parts[1:]), re.MULTILINE)
     guess = f" (did you mean {near[1]}?)" if near else ""
     return f"{words[:1].upper()}{words[1:]}{guess}; see gammacaps {verb} --help."
@@ -95,11 +114,24 @@ def what_is_missing(words: str) -> str:
     return missing[1] + (" and ".join(named) or missing[2])
 
 
+def of_choices(words: str) -> str:
+    """Where a word is none of those that an option takes, the nearest and all of them; other words as they are."""
+    wrong = re.match(r"invalid choice '(.*)' for argument '(\S+)'\. Expected one of \((.+)\)$", words)
+    if wrong is None:
+        return words
+    option = wrong[2]
+    # What stands without a flag takes several and is named for all of them, as in parts.
+    what = option[2:].replace("-", " ") if option.startswith("--") else option.removesuffix("s")
+    return no_such(what, wrong[1], re.findall(r"'(.+?)'", wrong[3]))
+
+
 def of_a_type(words: str) -> str:
     """Where a value has the wrong type, which one the option takes; other words as they are."""
     for kind, signs in TYPES.items():
         if wrong := re.match(rf"Error parsing (--\S+): (?:{signs}) \[?(.+?)\]?$", words):
-            return f"{wrong[1]} takes {kind}, not {wrong[2]}"
+            commas = kind == NUMBERS and re.search(r"\d,", wrong[2])
+            way = f": separate them by spaces, as in {wrong[1]} 0.1 0.2" if commas else ""
+            return f"{wrong[1]} takes {kind}, not {wrong[2]}{way}"
     return words
 
 

@@ -125,7 +125,7 @@ def _raise_first_offence(images: Tensor, where: str) -> None:
         "scale them, bytes by dividing by 255, normalised images by undoing the normalisation (a model that wants them "
         "is given as gammacaps.Normalized(model, mean, std))"
         if torch.isfinite(value)
-        else "mend that image or leave it out"
+        else "fix that image or leave it out"
     )
     raise InputError(
         f"{where}: image {index} is {value.item():g} at channel {channel}, row {row}, column {column}, "

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
 from gammacaps.data.checks import check_class_names, check_memory, width_by_height
@@ -24,6 +24,7 @@ from gammacaps.errors import InputError
 VALIDATION = frozenset({"val", "valid", "validation", "dev", "eval"})  # what others call a part that is held out
 GREY_MODES = frozenset({"1", "L", "LA", "La"}) | DEEP_MODES
 COLOUR_MODES = frozenset({"P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV", "LAB"})
+BOMBS = (Image.DecompressionBombWarning, Image.DecompressionBombError)
 LEAVE_OUT = "with --skip-unreadable of gammacaps train and gammacaps data"
 
 
@@ -284,7 +285,7 @@ def _broken(path: Path, error: Exception) -> InputError:
     # A broken file makes Pillow look before the file's beginning, which is EINVAL; its own errors have no number.
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
         return InputError(f"The image {path} can't be read ({error.strerror}): check the file and its permissions.")
-    cause = "its content is of no known image format" if isinstance(error, UnidentifiedImageError) else error
+    cause = "too large, as a decompression bomb would be" if isinstance(error, BOMBS) else "not a readable image"
     return Unreadable(
-        f"The image {path} can't be read ({cause}): mend it or remove it, or leave such files out {LEAVE_OUT}."
+        f"The image {path} can't be read ({cause}): fix it or remove it, or leave such files out {LEAVE_OUT}."
     )

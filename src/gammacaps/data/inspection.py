@@ -35,7 +35,7 @@ class InspectedImage:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What is in a data set; `problems` must be mended before training, `notes` are worth knowing."""
+    """What is in a data set; `problems` must be fixed before training, `notes` are worth knowing."""
 
     name: str
     class_names: tuple[str, ...]

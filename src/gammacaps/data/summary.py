@@ -91,14 +91,14 @@ def summarize_inspection(inspection: Inspection, size: int | None = None) -> tup
         lines += [f"  and {len(rows) - MOST_LINES:,} classes more"] if len(rows) > MOST_LINES else []
         lines.append(f"Sizes (width x height): {_listed(sizes)}")
         lines.append(f"Modes: {_listed(modes)}")
-    for title, sentences in (("Must be mended:", inspection.problems), ("Good to know:", inspection.notes)):
+    for title, sentences in (("Must be fixed:", inspection.problems), ("Good to know:", inspection.notes)):
         lines += ["", title, *(f"  {sentence}" for sentence in sentences)] if sentences else []
     if not inspection.problems:
         side = size or max(max(each.size) for each in inspection.images)
         given = f" --size {size}" if size else ""
         preset = " --preset residual" if side >= LARGE else ""
         typed = command(f"train --data {shlex.quote(inspection.name)}{given}{preset}")
-        lines += ["", f"Nothing must be mended. Train with: {typed}"]
+        lines += ["", f"Nothing must be fixed. Train with: {typed}"]
     return facts, "\n".join(lines).lstrip()
 
 

@@ -17,6 +17,7 @@ from gammacaps.evaluation.interval import share
 from gammacaps.evaluation.prediction_store import PredictionStore
 from gammacaps.evaluation.specs import Spec, attacked_images
 from gammacaps.progress import OnProgress
+from gammacaps.radius import radius
 
 
 class OutOfTime(Exception):
@@ -86,17 +87,19 @@ def _run(job: AttackJob, spec: Spec, wanted: Tensor, progress: OnProgress) -> No
     known = job.store.predicted(spec, job.places) >= 0
     todo = (wanted & ~known).nonzero().squeeze(1)
     total, done = int(wanted.sum()), int((wanted & known).sum())
+    those = "right when clean" if torch.equal(wanted, job.correct) else "that earlier attacks left"
+    what = f"{spec.attack} eps {radius(spec.eps)} on those {those}"
     batches = todo.split(job.batch) if len(todo) else ()
     for first in range(0, len(batches), job.processes.count):
         if job.processes.most(float(time.monotonic() > job.deadline))[0]:
             raise OutOfTime
-        progress(f"{spec.attack} eps {spec.eps:g}", done, total)
+        progress(what, done, total)
         together = batches[first : first + job.processes.count]
         answers = job.processes.map(functools.partial(_attack, job, spec), together)
         for index, (predicted, outside, seconds) in zip(together, answers, strict=True):
             job.store.add(spec, job.places[index], predicted, outside, seconds)
             done += len(index)
-        progress(f"{spec.attack} eps {spec.eps:g}", done, total)
+        progress(what, done, total)
 
 
 def _attack(job: AttackJob, spec: Spec, index: Tensor) -> tuple[Tensor, float, float]:

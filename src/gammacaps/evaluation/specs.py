@@ -139,15 +139,15 @@ def attacked_images(
     except Exception as error:
         if attack.code is None:
             raise
-        raise InputError(f"The attack {spec.attack} fails ({error!r}): mend it.") from error
+        raise InputError(f"The attack {spec.attack} fails ({error!r}): fix it.") from error
     if not isinstance(attacked, Tensor) or attacked.shape != images.shape:
         given = tuple(attacked.shape) if isinstance(attacked, Tensor) else type(attacked).__name__
         raise InputError(
-            f"The attack {spec.attack} gave {given} for images of shape {tuple(images.shape)}: mend the attack."
+            f"The attack {spec.attack} gave {given} for images of shape {tuple(images.shape)}: fix the attack."
         )
     attacked = attacked.detach().to(images)
     if not attacked.isfinite().all():
-        raise InputError(f"The attack {spec.attack} gave pixels that are not finite numbers: mend the attack.")
+        raise InputError(f"The attack {spec.attack} gave pixels that are not finite numbers: fix the attack.")
     return attacked
 
 

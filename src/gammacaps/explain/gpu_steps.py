@@ -76,7 +76,7 @@ class FastSteps:
 
 
 def fast_steps(model: nn.Module, layer: int, batch: int, penalty: float) -> FastSteps | None:
-    """The fast steps for this network, or None where they can't run; the reason is said once if it could be mended."""
+    """The fast steps for this network, or None where they can't run; the reason is said once if it could be fixed."""
     weight = next(model.parameters())
     if not (has_kernels(model) and weight.is_cuda and weight.dtype == torch.float32) or plain_wanted():
         return None

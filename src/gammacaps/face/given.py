@@ -69,7 +69,7 @@ def _why_not(model: Classifier, images: Tensor, error: Exception) -> str:
     if images.shape[1] != channels:
         return f"{given}: its first convolution takes {channels} channels, so give images that have as many."
     words = f"{type(error).__name__}: {on_one_line(str(error))[:LONGEST]}"
-    return f"{given} ({words}): give images like those that it was trained on, or mend it."
+    return f"{given} ({words}): give images like those that it was trained on, or fix it."
 
 
 def _takes(model: Classifier, images: Tensor) -> bool:
@@ -91,7 +91,7 @@ def _check_scores(scores: Any, count: int) -> None:
             "(B, N), one for each image and class: wrap it in a function that gives these."
         )
     if scores.isnan().any():
-        raise InputError("The model's scores are NaN: mend it, or load weights that are finite.")
+        raise InputError("The model's scores are NaN: fix it, or load weights that are finite.")
 
 
 def _way_out(scores: Any) -> str:

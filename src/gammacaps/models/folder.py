@@ -102,7 +102,7 @@ def write_config(folder: Path, values: dict[str, Any]) -> None:
 def read_config(folder: Path) -> dict[str, Any]:
     """A run's config.json, checked to be one."""
     if not folder.is_dir():
-        raise InputError(f"There is no run's folder {folder}: give the folder that `gammacaps train --out` made.")
+        raise InputError(f"There is no run folder '{folder}': give the folder that `gammacaps train --out` made.")
     if not (folder / CONFIG).is_file():
         raise InputError(f"{folder} is not a run's folder (there is no file {CONFIG} in it): give one that is.")
     config = read_json(folder / CONFIG)

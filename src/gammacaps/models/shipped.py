@@ -15,6 +15,7 @@ RUNS = Path("runs")  # under the working directory: where a shipped network is c
 FILES = ("config.json", "model.safetensors", "README.md")
 FIGURES = ("results.json", "audit.json", "beyond.json")  # what was measured of it, as far as it was
 OWN = "-own"  # ends the name of the folder with what a user measures of a shipped network
+_made: set[Path] = set()  # copies of this process that nobody was told of yet
 
 
 def stored_at(name_or_folder: str | Path) -> Path:
@@ -28,7 +29,7 @@ def stored_at(name_or_folder: str | Path) -> Path:
     if str(name_or_folder) in shipped_names():
         return SHIPPED / str(name_or_folder)
     raise InputError(
-        f"There is no run's folder {folder}, and no network of that name comes with gammacaps"
+        f"There is no run folder '{folder}', and no network of that name comes with gammacaps"
         f"{did_you_mean(name_or_folder, shipped_names())}: give the folder that "
         f"`gammacaps train --out` made, or one of {names}."
     )
@@ -47,20 +48,23 @@ def run_folder(name_or_folder: str | Path, *, figures: bool = False) -> Path:
 
 @contextlib.contextmanager
 def copy_taken_back(name_or_folder: str | Path, *, figures: bool = False) -> Iterator[None]:
-    """Where the block refuses, the copy that `run_folder` made in it goes again, unless something was added to it."""
+    """Where the block refuses, the copy that `run_folder` made in it goes again, unless something was added to it.
+
+    The copy is told of once it is there to stay.
+    """
     copy = _copy_for(stored_at(name_or_folder), figures=figures)
     if copy is None:
         yield
         return
-    _, folder, files = copy
-    there = folder.exists()
+    source, folder, files = copy
     try:
         with taken_back(folder, unless=lambda made: not {file.name for file in made.glob("*")} <= set(files)):
             yield
-    except InputError:
-        if not there and not folder.exists():
-            print(f"Nothing was left in {folder}.", file=sys.stderr)
-        raise
+    finally:
+        with contextlib.suppress(KeyError):  # made by another process, or long ago
+            _made.remove(folder)
+            if folder.exists():
+                print(f"Copied the network {source.name} that comes with gammacaps to {folder}.", file=sys.stderr)
 
 
 def _copy_for(folder: Path, *, figures: bool) -> tuple[Path, Path, tuple[str, ...]] | None:
@@ -89,7 +93,7 @@ def _copied(source: Path, folder: Path, files: Iterable[str]) -> Path:
             with new_folder(folder) as temporary:
                 for file in files:
                     write_whole(temporary / file, (source / file).read_bytes())
-            print(f"Copied the network {source.name} that comes with gammacaps to {folder}.", file=sys.stderr)
+            _made.add(folder)
         except InputError:
             if not folder.exists():  # else another process has made it in the meantime
                 raise

@@ -1,7 +1,9 @@
 """Line charts as SVG that takes its colours from the page, so that they follow light and dark."""
 
+import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from html import escape
 
 from gammacaps.reporting.content import Curve, Series
@@ -9,6 +11,8 @@ from gammacaps.reporting.content import Curve, Series
 Scale = Callable[[float], float]  # from a value to its place in the picture
 
 WIDTH = 480
+LETTER, TALL = 6.8, 15  # the room of a letter of a name
+BESIDE, DOT, STEP, PARTS = 6, 6, 2, 8  # from a line to its name; around a mark; of the search for a free place
 LEFT, RIGHT, TOP, BELOW = 52, 460, 14, 50  # the plotting area, and the room below it
 
 # Each line has its own mark beside its own colour, so that colour is never needed to tell them apart.
@@ -43,12 +47,17 @@ def chart(curve: Curve) -> str:
     for name, value in curve.levels:
         parts.append(f'<path class="level" d="M{LEFT} {y(value):.1f}H{RIGHT}"/>')
         parts.append(_text(LEFT + 6, y(value) - 6, name, "start", "name"))
+    taken = _taken(curve, x, y)
     for name, value in curve.marks:
         parts.append(f'<path class="level" d="M{x(value):.1f} {TOP}V{bottom}"/>')
-        near_end = value > 0.6 * right
-        parts.append(_text(x(value) + (-6 if near_end else 6), TOP + 11, name, "end" if near_end else "start", "name"))
-    for place, series in enumerate(curve.series):
-        parts.append(_line(series, place, x, y))
+        place = _free_place(x(value), LETTER * len(name), bottom, taken)
+        taken.append(place)
+        left_of = place.right < x(value)
+        parts.append(
+            _text(place.right if left_of else place.left, place.below - 3, name, "end" if left_of else "start", "name")
+        )
+    for number_of_line, series in enumerate(curve.series):
+        parts.append(_line(series, number_of_line, x, y))
     parts.append(f'<path class="axis" d="M{LEFT} {bottom}H{RIGHT}"/>')
     label = escape(f"{curve.title or 'A curve'}: {curve.y} over {curve.x}. The numbers are in the table below.")
     box = f"0 0 {WIDTH} {curve.height}"
@@ -93,6 +102,56 @@ def _limits(curve: Curve) -> tuple[float, float, float]:
     ys += [end for series in curve.series for interval in series.intervals for end in interval]
     low, high = min(0.0, *ys), max(0.0, *ys)
     return right, low, high if high > low else low + 1.0
+
+
+@dataclass(frozen=True)
+class Box:
+    """A part of the picture, in its own units, which grow to the right and downward."""
+
+    left: float
+    right: float
+    above: float
+    below: float
+
+    def meets(self, other: "Box") -> bool:
+        across = self.left < other.right and other.left < self.right
+        return across and self.above < other.below and other.above < self.below
+
+
+def _taken(curve: Curve, x: Scale, y: Scale) -> list[Box]:
+    """Where no words can stand: on the lines with their marks and intervals, and on names and lines of levels."""
+    boxes = [Box(x(a) - DOT, x(a) + DOT, y(b) - DOT, y(b) + DOT) for line in curve.series for a, b in line.points]
+    for series in curve.series:
+        # Of the interval the low end too: words on a band are hard to read.
+        spans = series.intervals or tuple((b, b) for _, b in series.points)
+        ends = [
+            (x(a), y(max(b, high)), y(min(b, low))) for (a, b), (low, high) in zip(series.points, spans, strict=True)
+        ]
+        for (left, above, below), (right, next_above, next_below) in itertools.pairwise(ends):
+            for part in range(PARTS):
+                near, far = (left + (right - left) * (part + k) / PARTS for k in (0, 1))
+                aboves, belows = (
+                    [start + (end - start) * (part + k) / PARTS for k in (0, 1)]
+                    for start, end in ((above, next_above), (below, next_below))
+                )
+                boxes.append(Box(near, far, min(aboves) - 2, max(belows) + 2))
+    for name, value in curve.levels:
+        boxes.append(Box(LEFT, RIGHT, y(value) - 1, y(value) + 1))
+        boxes.append(Box(LEFT + 6, LEFT + 6 + LETTER * len(name), y(value) - 17, y(value)))
+    boxes += [Box(x(value) - 1, x(value) + 1, TOP, curve.height) for _, value in curve.marks]
+    return boxes
+
+
+def _free_place(at: float, wide: float, bottom: float, taken: list[Box]) -> Box:
+    """Where the name of an upright line can stand: beside it, as high as nothing is in its way, else at the top."""
+    sides = [(at + BESIDE, at + BESIDE + wide), (at - BESIDE - wide, at - BESIDE)]
+    inside = [(left, right) for left, right in sides if left >= LEFT and right <= RIGHT]
+    places = [
+        Box(left, right, float(above), above + TALL)
+        for above in range(TOP, int(bottom - TALL), STEP)
+        for left, right in inside or sides[1:]
+    ]
+    return next((place for place in places if not any(place.meets(box) for box in taken)), places[0])
 
 
 def _line(series: Series, place: int, x: Scale, y: Scale) -> str:

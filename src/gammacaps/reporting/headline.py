@@ -4,14 +4,14 @@ import shlex
 from typing import Any
 
 from gammacaps.auditing.kinds import DEAD, GAMMA, KINDS
+from gammacaps.auditing.table import uncertain
 from gammacaps.radius import radius
 from gammacaps.reporting.accuracies import attack_name, earlier, name_of, under_attack
+from gammacaps.reporting.apart import HOLDS
 from gammacaps.reporting.content import Sentence, Value
 from gammacaps.reporting.sections.checks import believed, failed
 from gammacaps.reporting.shares import CLEAN, accuracy, interval
 from gammacaps.reporting.study import Study
-
-HOLDS = 0.5  # of the images that are right when clean: as many at least must stand where a network is said to hold
 
 
 def title(study: Study) -> str:
@@ -83,7 +83,9 @@ def gamma_capsules(audit: dict[str, Any] | None) -> Sentence:
         return (f"none of its {total[DEAD]} {hidden}capsules is active in any image",)
     many, of = Value("gamma-capsules", str(total[GAMMA])), Value("active capsules", str(active))
     are = "is a gamma-capsule" if total[GAMMA] == 1 else "are gamma-capsules"
-    return (many, " of ", of, f" active {hidden}capsules {are}")
+    doubtful = sum(uncertain(row) for layer in audit["layers"] for row in layer["capsules"])
+    end = f", {doubtful} of them not certain" if doubtful else ""
+    return (many, " of ", of, f" active {hidden}capsules {are}{end}")
 
 
 def measurement(results: dict[str, Any], row: dict[str, Any] | None) -> Sentence:

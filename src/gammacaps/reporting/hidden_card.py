@@ -11,6 +11,7 @@ from gammacaps.reporting.markup import picture, words
 
 WIDTH, HIGH = 180, 30  # of the bars together
 LETTER, NAMED = 8, 12  # a letter's width; of more classes there are no letters under the bars
+SEEN_AS_CUT = 4  # letters of a name from which on there is room to say that it is cut
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class HiddenCard:
     active: Value | None = None  # in what share of all images it is on
     real: Picture | None = None  # the test images that make it longest, and where in them it looks
     note: str = ""
+    certain: bool = True  # that it is of this kind: the interval of a gamma-capsule's gamma does not hold 0
     suffers: tuple[str, ...] = ()  # the classes that suffer most without it, with the points that they lose
 
 
@@ -45,7 +47,8 @@ def draw_hidden(card: HiddenCard) -> str:
 def judged(card: HiddenCard) -> str:
     """Its kind and its gamma; of a capsule that has none, the kind alone."""
     kind = card.kind or ("trained for these" if card.name else "not audited")
-    tone = {GAMMA: "pass", NON_ROBUST: "warn"}.get(card.kind, "plain")
+    kind += "" if card.certain else ", not certain"
+    tone = {GAMMA: "pass" if card.certain else "warn", NON_ROBUST: "warn"}.get(card.kind, "plain")
     gamma = ""
     if card.gamma is not None:
         between = f' title="95% interval {escape(card.interval)}"' if card.interval else ""
@@ -71,11 +74,20 @@ def bars(card: HiddenCard) -> str:
         )
         if letters:
             middle = (place + 0.5) * wide
-            parts.append(f'<text x="{middle:.1f}" y="{HIGH + 11}" text-anchor="middle">{escape(name[:letters])}</text>')
+            parts.append(
+                f'<text x="{middle:.1f}" y="{HIGH + 11}" text-anchor="middle">{escape(cut(name, letters))}</text>'
+            )
     told = "; ".join(f"{name} {100 * share:.0f}%" for name, share in card.rates)
     box = f"0 0 {WIDTH} {HIGH + (14 if letters else 0)}"
     label = escape(f"On in the images of each class: {told}")
     return f'<svg class="bars" viewBox="{box}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+def cut(name: str, letters: int) -> str:
+    """A name in so many letters, with a sign that it is cut; in a few its first ones, which then stand for it."""
+    if len(name) <= letters or letters < SEEN_AS_CUT:
+        return name[:letters]
+    return f"{name[: letters - 1].rstrip()}…"
 
 
 def more(card: HiddenCard) -> str:

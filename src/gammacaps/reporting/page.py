@@ -11,8 +11,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from gammacaps.reporting.apart import Standing, not_apart, standing
 from gammacaps.reporting.content import Sentence
-from gammacaps.reporting.headline import headline, title, trained
+from gammacaps.reporting.headline import hardest, headline, title, trained
 from gammacaps.reporting.markup import missing, sentence
 from gammacaps.reporting.section import Section
 from gammacaps.reporting.sections import SECTIONS
@@ -30,6 +31,7 @@ class Page:
     contents: Mapping[str, Any] = field(default_factory=dict)  # what sections collected, by name; others are left out
     data: str = ""  # what its images are called
     trained: str = ""  # how, in a few words
+    standing: Standing | None = None  # how it stands under the attack that the verdict names
 
     @property
     def name(self) -> str:
@@ -40,7 +42,9 @@ def compose(study: Study) -> Page:
     """Collects what each section shows of a run, saying on standard error what it is at."""
     wanted = [section for section in SECTIONS if all(study.has(need) for need in section.needs)]
     contents = {section.name: section.collect(study) for section in wanted}
-    return Page(title(study), str(study.run), headline(study), contents, study.test.name, trained(study))
+    results = study.results
+    stands = None if results is None else standing(results, hardest(study, results))
+    return Page(title(study), str(study.run), headline(study), contents, study.test.name, trained(study), stands)
 
 
 def render(*pages: Page) -> str:
@@ -84,7 +88,8 @@ def _verdict(pages: tuple[Page, ...]) -> str:
     if len(pages) == 1:
         return _sentences(pages[0])
     parts = [(f"{page.name}{f', {page.trained}' if page.trained else ''}", _sentences(page)) for page in pages]
-    return columns(parts, heading="h2")
+    alike = not_apart(*(page.standing for page in pages)) if len(pages) == 2 else ""
+    return columns(parts, heading="h2") + (f'<p class="alike">{escape(alike)}</p>' if alike else "")
 
 
 def _sentences(page: Page) -> str:

@@ -1,6 +1,7 @@
 """A run's page, and its pictures as files: `gammacaps report RUN` and `gammacaps explain RUN`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gammacaps.errors import InputError
@@ -21,11 +22,15 @@ def report_run(run: Path, config: ReportConfig) -> Path:
     return run / PAGE
 
 
-def report_runs(runs: Sequence[Path], config: ReportConfig) -> Path:
-    """The page of one run, or of two side by side: the latter is the first run's side-by-side.html."""
+def report_runs(runs: Sequence[Path], config: ReportConfig, *, called: str = "") -> Path:
+    """The page of one run, or of two side by side: the latter is the first run's side-by-side.html.
+
+    `called` is what their images are called in its title, where the data set's own name says little.
+    """
     if len(runs) == 1:
         return report_run(runs[0], config)
-    page = render(*(compose(study) for study in open_pair(runs, config)))
+    pages = [compose(study) for study in open_pair(runs, config)]
+    page = render(*(replace(page, data=called or page.data) for page in pages))
     write_whole(runs[0] / SIDE_BY_SIDE, page.encode(errors="backslashreplace"))
     return runs[0] / SIDE_BY_SIDE
 

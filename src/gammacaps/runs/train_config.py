@@ -1,5 +1,6 @@
 """What a training run is told: every choice, with its default. Free of torch, so that help is instant."""
 
+import contextlib
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,7 +19,7 @@ from gammacaps.names import (
     StartName,
     TrainNormName,
 )
-from gammacaps.options import MOST, MOST_STEPS, check_amount, check_eps, check_seed, check_whole
+from gammacaps.options import MOST, MOST_STEPS, as_number, check_amount, check_eps, check_seed, check_whole
 from gammacaps.radius import radius
 from gammacaps.runs.typed_json import Misfit, read_as
 
@@ -252,9 +253,20 @@ def read_config_file(path: Path) -> TrainConfig:
     if isinstance(values, dict) and isinstance(values.get("train"), dict):
         values = values["train"]
     try:
-        return config_from(values)
+        return config_from(_written(values) if isinstance(values, dict) else values)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def _written(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with a text such as "8/255", where a number is wanted, as that number."""
+    wanted = {one.name for one in fields(TrainConfig) if one.type in (float, float | None)}
+    read = dict(values)
+    for name in wanted & values.keys():
+        if isinstance(values[name], str) and "/" in values[name]:
+            with contextlib.suppress(ValueError):  # then it is refused like any other text
+                read[name] = as_number(values[name])
+    return read
 
 
 def config_from(values: Any) -> TrainConfig:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gammacaps.program import command
 from gammacaps.radius import radius
+from gammacaps.reporting.apart import not_apart, standing
 from gammacaps.reporting.sections.checks import believed
 from gammacaps.runs.run import Run
 from gammacaps.start.output import CLEAN, DATA, ROBUST
@@ -25,12 +26,15 @@ def outcome(out: Path, eps: float) -> str:
     results: dict[str, Any] = {name: run.results() or {} for name, run in runs.items()}
     images = results[ROBUST]["clean"]["images"]
     lines = [
-        f"Of {images} test pictures the network {NAMES[name]} has {_share(figures['clean'])} right, and in the worst "
-        f"case under attack (each pixel changed by up to {radius(eps)}) {_share(figures['worst'][-1])}; "
+        f"The network {NAMES[name]} classifies {_share(figures['clean'])} of {images} test pictures correctly, and in "
+        f"the worst case under attack (each pixel changed by up to {radius(eps)}) {_share(figures['worst'][-1])}; "
         f"{believed(figures)}."
         for name, figures in results.items()
     ]
     lines.append("In brackets: the 95% interval.")
+    alike = not_apart(*(standing(figures, figures["worst"][-1]) for figures in (results[ROBUST], results[CLEAN])))
+    if alike:
+        lines.append(alike)
     for name, run in runs.items():
         told: dict[str, str] = {each.kind: each.words for each in run.warnings()}
         largest, often = _largest(results[name])

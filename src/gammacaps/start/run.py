@@ -65,7 +65,9 @@ def start(
                 say(f"{3 + place}/5 Training a network {_how(name, plan)} for {plan.steps:,} steps ...")
                 _train(out, name, config, plan, device)
             say("5/5 Measuring both, and drawing what their capsules see ...")
-            page = _measured(out, plan, config, evaluation or EVALUATION, audit or AUDIT, report or REPORT)
+            page = _measured(
+                out, folder.resolve().name, plan, config, evaluation or EVALUATION, audit or AUDIT, report or REPORT
+            )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(again) from None
     if show:
@@ -137,20 +139,25 @@ def _train(out: Path, name: str, config: StartConfig, plan: Plan, device: torch.
 
 def _measured(
     out: Path,
+    called: str,
     plan: Plan,
     config: StartConfig,
     evaluation: EvaluateConfig,
     audit: AuditConfig,
     report: ReportConfig,
 ) -> Path:
-    """The page about both, with all figures; what is there already is not made again."""
+    """The page about both, with all figures; what is there already is not made again.
+
+    `called` is the name of the user's folder, for its title.
+    """
     page = out / ROBUST / SIDE_BY_SIDE
     if page.exists():
         return page
     for name in NAMES:
         evaluate_run(out / name, dataclasses.replace(evaluation, eps=(plan.eps,), device=config.device))
         audit_run(out / name, dataclasses.replace(audit, eps=(plan.eps,), device=config.device))
-    return report_runs((out / ROBUST, out / CLEAN), dataclasses.replace(report, eps=plan.eps, device=config.device))
+    options = dataclasses.replace(report, eps=plan.eps, device=config.device)
+    return report_runs((out / ROBUST, out / CLEAN), options, called=called)
 
 
 def _how(name: str, plan: Plan) -> str:

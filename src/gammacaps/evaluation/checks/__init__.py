@@ -8,7 +8,7 @@ from gammacaps.data import StoredImages
 from gammacaps.evaluation.checks.compare import compare
 from gammacaps.evaluation.checks.finding import Finding
 from gammacaps.evaluation.checks.planted import planted
-from gammacaps.evaluation.checks.probe import bound, gradients, learned, longer, neighbours, repeats
+from gammacaps.evaluation.checks.probe import asked_again, bound, gradients, learned, longer
 from gammacaps.evaluation.class_turns import drawn_in_turns
 from gammacaps.evaluation.measure import Measured
 from gammacaps.names import VerdictWord
@@ -48,7 +48,7 @@ def all_checks(
     if norm == "linf":  # in which a radius is known that makes all images the same
         checks.append(bound(model, some, named, seed))
     checks += gradients(model, some, named, eps, seed, norm)
-    checks += [repeats(model, some), neighbours(model, some)]
+    checks += asked_again(model, some)
     progress("check by planted examples", 0, len(some[:PLANTED]))
     apgd = any(m.spec.attack == "apgd-ce" and m.spec.eps == eps for m in outcomes)
     checks.append(planted(model, some[:PLANTED], eps, seed, apgd=apgd, norm=norm))

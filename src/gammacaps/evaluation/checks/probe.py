@@ -11,6 +11,7 @@ from gammacaps.attacks.gradient import Classifier
 from gammacaps.errors import InputError
 from gammacaps.evaluation.checks.finding import Finding, graded, missed, percent
 from gammacaps.evaluation.interval import wilson
+from gammacaps.models import Model
 from gammacaps.radius import radius
 
 
@@ -67,6 +68,15 @@ def learned(correct: Tensor, labels: Tensor) -> Finding:
     return Finding("learned", "warn", right, f"{words}, within what chance allows: too little for an attack to break.")
 
 
+def asked_again(model: Classifier, images: Tensor) -> list[Finding]:
+    """`repeats`, and `neighbours` where scores stay the same: else any change may be the model's own chance."""
+    again = repeats(model, images)
+    if again.verdict == "pass":
+        return [again, neighbours(model, images)]
+    words = "Whether an image's scores change with the images beside it could not be judged"
+    return [again, Finding("neighbours", "skip", None, f"{words}, since they change each time.")]
+
+
 @torch.no_grad()
 def repeats(model: Classifier, images: Tensor) -> Finding:
     """The same images must get the same scores again."""
@@ -92,7 +102,9 @@ def neighbours(model: Classifier, images: Tensor) -> Finding:
     if number <= 1e-3 * max(1.0, together.abs().max().item()):
         return Finding("neighbours", "pass", number, "An image's scores do not depend on the images beside it.")
     words = f"An image's scores change by up to {number:.2g} with the images beside it in the batch"
-    return Finding("neighbours", "fail", number, f"{words}: no figure for one image holds (see scale_over).")
+    option = model.neighbours_option if isinstance(model, Model) and model.depends_on_neighbours else None
+    end = "" if option is None else f" (by {option[0]}; use a network with {option[1]})"
+    return Finding("neighbours", "fail", number, f"{words}: no figure for one image holds{end}.")
 
 
 def bound(model: Classifier, images: Tensor, labels: Tensor, seed: int) -> Finding:

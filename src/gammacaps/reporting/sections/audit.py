@@ -68,8 +68,8 @@ def shown_audit(audit: dict[str, Any], first: tuple[str, ...] = (), *, with_t: b
         "Rho and gamma are of the classes that the capsule goes with: a gamma-capsule is one whose gamma is above 0. "
         f"The best gamma, at eps {largest}, is of whichever classes it would serve best under attack, often fewer.",
         "Gamma is an upper bound, since a stronger attack might find worse changes: that a capsule is non-robust is "
-        "shown, that it is a gamma-capsule is only not refuted. Uncertain is one whose "
-        "95% interval of gamma holds 0.",
+        "shown, that it is a gamma-capsule is only not refuted. One whose 95% "
+        "interval of gamma holds 0 is not certain.",
     )
     return ShownAudit(answer(audit), audit["verdict"], audit["tau"], tuple(tables), curves, tuple(told(audit)), remarks)
 
@@ -111,7 +111,7 @@ def capsules(audit: dict[str, Any], layer: dict[str, Any]) -> Table:
     rows = tuple(
         (
             str(row["capsule"]),
-            row["kind"] + (", uncertain" if uncertain(row) else ""),
+            row["kind"] + (", not certain" if uncertain(row) else ""),
             active_in(layer["layer"], row),
             name_with_classes(row["classes"], names, data) if row["classes"] and row["kind"] != DEAD else "–",
             f"{row['rho']:.2f}",

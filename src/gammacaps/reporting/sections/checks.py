@@ -35,11 +35,11 @@ SHARES = {  # what the number of a check is the share of
     "attainable-at-0.5": "of the images are right at eps 0.5",
     "planted-examples": "of the planted examples are found",
 }
-SIZES = {  # what any other number is
-    "steps-reach-eps": "times eps is how far the steps reach",
-    "inside-the-ball": "is how far a change went beyond eps",
-    "repeats": "is how much a score differs the second time",
-    "neighbours": "is how much a score changes with the images beside it",
+SIZES = {  # words before any other number, and a unit
+    "steps-reach-eps": ("The steps reach", " × eps"),
+    "inside-the-ball": ("A change goes beyond eps by", ""),
+    "repeats": ("A score differs the second time by", ""),
+    "neighbours": ("A score changes with the images beside it by", ""),
 }
 GRADIENTS = "of the gradients are zero or no number"
 ORDER = ("fail", "warn", "pass", "skip")  # what a reader must know first
@@ -51,8 +51,9 @@ class ShownCheck:
 
     name: str
     verdict: VerdictWord
+    before: str  # words before the number
     number: str
-    unit: str
+    after: str
     meaning: str
 
 
@@ -96,14 +97,15 @@ def check_name(name: str) -> str:
     return NAMES.get(name, name.replace("-", " ").capitalize())
 
 
-def number(name: str, value: float | None) -> tuple[str, str]:
-    """The number of the check of that name, and in words what it is; nothing where it has none."""
+def number(name: str, value: float | None) -> tuple[str, str, str]:
+    """The number of the check of that name between words that say what it is; nothing where it has none."""
     if value is None:
-        return "", ""
+        return "", "", ""
     share = GRADIENTS if name.startswith("gradient-") else SHARES.get(name)
     if share is not None:
-        return percent(value), share
-    return "below 0.0001" if 0 < abs(value) < 1e-4 else f"{value:.3g}", SIZES.get(name, "")
+        return "", percent(value), share
+    before, unit = SIZES.get(name, ("", ""))
+    return before, ("less than 0.0001" if 0 < abs(value) < 1e-4 else f"{value:.3g}") + unit, ""
 
 
 def draw(shown: tuple[ShownCheck, ...]) -> str:
@@ -127,9 +129,10 @@ def draw(shown: tuple[ShownCheck, ...]) -> str:
 
 
 def draw_check(check: ShownCheck) -> str:
+    before, after = (f"<small>{escape(words)}</small>" if words else "" for words in (check.before, check.after))
     return (
         f"<li>{badge(check.verdict)}<div><h3>{escape(check.name)}</h3><p>{escape(check.meaning)}</p></div>"
-        f'<p class="figure">{escape(check.number)} <small>{escape(check.unit)}</small></p></li>'
+        f'<p class="figure">{before} {escape(check.number)} {after}</p></li>'
     )
 
 

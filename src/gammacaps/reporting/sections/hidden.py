@@ -6,6 +6,7 @@ from typing import Any
 
 from gammacaps.auditing.capsule_names import rows_of
 from gammacaps.auditing.kinds import GAMMA, KINDS
+from gammacaps.auditing.table import uncertain
 from gammacaps.explain.pictures import image_png
 from gammacaps.explain.without_each import accuracies_without_each, can_switch_off, sufferers
 from gammacaps.models import has_capsules
@@ -84,13 +85,15 @@ def hidden_card(
         shown.generated.activation,
         tuple((name, share) for name, share in rates if share == share),  # a class without images has none
         kind_of(study.audit, layer, shown.index),
-        speaks_for(study, layer, shown.index),
+        # Without the number that tells it from others of that name: it stands beside.
+        speaks_for(study, layer, shown.index).removesuffix(f" ({shown.index})"),
         classes_of(study, layer, shown.index),
         None if gamma is None else gamma_of(layer, shown.index, gamma),
         "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}",
         None if row is None else active_in(layer, row),
         real_tiles(shown, name, 2),
         caveat(study, shown),
+        row is None or not uncertain(row),
         lost,
     )
 
