@@ -17,9 +17,15 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced_places, evaluate
 from gammacaps.evaluation.identity import identity
+from gammacaps.explain.kept_inputs import numbers_kept
+from gammacaps.explain.steady import noise_for
 from gammacaps.files import read_json
 from gammacaps.models.shipped import FIGURES, FILES, copy_taken_back, run_folder
 from gammacaps.names import SHIPPED, shipped_names
+from gammacaps.reporting.config import ReportConfig
+from gammacaps.reporting.study import ON_CPU
+from gammacaps.runs.inputs import INPUTS
+from gammacaps.runs.run import Run
 from gammacaps.shipping.card import card_text
 
 NAMES = shipped_names()
@@ -142,10 +148,24 @@ def test_shipped_figures_stay_whatever_is_measured(tmp_path, monkeypatch):
 def test_what_is_shipped_is_small_and_names_no_machine(name):
     folder = SHIPPED / name
     files = {p.name for p in folder.iterdir()}
-    assert set(FILES) <= files <= {*FILES, *FIGURES}
-    assert (folder / "model.safetensors").stat().st_size <= (3 if name == "fashion-mini" else 16) * 2**20
+    assert set(FILES) <= files <= {*FILES, *FIGURES, INPUTS}
+    assert (folder / "model.safetensors").stat().st_size <= (3 if name == "fashion-mini" else 8) * 2**20
+    assert sum((folder / file).stat().st_size for file in files - {"model.safetensors"}) < 2**19
     for file in files - {"model.safetensors"}:
-        assert not re.search(r"/(home|root|tmp|work|Users)/", (folder / file).read_text())
+        assert not re.search(rb"/(home|root|tmp|work|Users)/", (folder / file).read_bytes())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_capsules_have_their_generated_inputs_with_them(name):
+    """Those that the report would make: of these weights, of all hidden and class capsules, in as many steps."""
+    run, model = Run(name), gammacaps.load(name)
+    config, noise = ReportConfig(), noise_for(run.radius)
+    how = {"search": config.search, "noise": noise, "seed": config.seed}
+    penalties = {"hidden 1": config.hidden_penalty, "class": config.class_penalty}
+    assert set(penalties) == set(model.layers[1:])
+    made = numbers_kept(run, model, {layer: {**how, "penalty": penalty} for layer, penalty in penalties.items()})
+    assert made is not None
+    assert all(number >= least for number, least in zip(made, ON_CPU, strict=True))
 
 
 @pytest.mark.slow

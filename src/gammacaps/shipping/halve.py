@@ -13,7 +13,7 @@ from gammacaps.models import Model, check_fit, from_config, to_config
 from gammacaps.models.folder import WEIGHTS, write_config, write_weights
 from gammacaps.runs.run import Run
 
-LIMIT = 16 * 2**20  # bytes of a shipped network's weights
+LIMIT = 8 * 2**20  # bytes of a shipped network's weights
 KINDS = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 IMAGES = 200  # test images by which the two kinds are compared
 
