@@ -1,6 +1,6 @@
 """The pictures of the report and the explorer in docs/images, and how fast the explorer's slider is answered.
 
-    python -m benchmarks.screenshots                           # report, explorer and story of fashion-mini
+    python -m benchmarks.screenshots --network fashion-mnist   # report, explorer and story, of fashion-mini unless told
     python -m benchmarks.screenshots --pair demo/robust demo/standard   # two networks side by side, of `make demo`
     python -m benchmarks.screenshots --latency                 # only the times
 
@@ -67,6 +67,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     parser.add_argument("--latency", action="store_true", help="measure the slider, and take no pictures")
     options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     if BROWSER is None:
         sys.exit("There is no Chromium: install it, or name one in GAMMACAPS_BROWSER.")
     from playwright.sync_api import sync_playwright

@@ -98,7 +98,7 @@ export class CapsulePanel {
         make("img", { src: found.png, alt: `Input generated for this capsule; length ${two(found.activation)}` }),
         make("div", { class: "best" }, ...found.best.map(({ png, activation }) => make("img", { src: png, title: two(activation), alt: `One of those that it is the mean of; length ${two(activation)}` })))),
       make("p", {}, `Here ${found.words}, until the capsule was as long as could be. The best of `, String(found.starts), " starts, the small images, reach ",
-        make("strong", {}, two(found.best[0].activation)), ", their mean, the large one, ", make("strong", {}, two(found.activation)), ". ", this.short, found.empty > EMPTY * found.best[0].activation ? `A black image makes it ${two(found.empty)} long: it waits for nothing in particular. ` : "",
+        make("strong", {}, two(found.best[0].activation)), ", their mean, the large one, ", make("strong", {}, two(found.activation)), ". ", this.short, found.empty > EMPTY * found.best[0].activation ? `A black image makes it ${two(found.empty)} long too: it is on until something switches it off. ` : "",
         `The classes that this input activates most: ${told.join(", ")}. ${found.features.meaning}`));
     this.showShort();
   }
