@@ -127,7 +127,13 @@ def test_the_sentence_names_what_leads_to_the_answer_and_what_is_absent(networks
     assert led
     many = "capsules" if len(led) > 1 else "capsule"
     assert said["words"].startswith(f"{verdict}, because the {many} for name {said['capsules'][0][1]}")
-    assert said["words"].endswith(" active.")  # nothing that stands for another class is absent
+    sentence, _, but = said["words"].partition(" active.")
+    assert ";" not in sentence  # nothing that stands for another class is absent
+    # All six stand for the answer, so that each that is active and chose another class goes astray.
+    nodes = {i: node for i, node in tree.nodes_of(1).items() if node.active and i not in led}
+    astray = max(nodes, key=lambda i: nodes[i].coupling * nodes[i].activation)
+    other = tree.class_names[nodes[astray].parent]
+    assert but == f" The capsule for name {astray} is active too, but votes for {other}."
     lengths = tree.layers[1].activations
     audit["layers"][0]["capsules"] = [{**each, "classes": [(tree.predicted + 1) % 10]} for each in rows]
     middling = parse_tree(network.model, network.images[3], tau=sorted(lengths)[1], class_names=network.class_names)

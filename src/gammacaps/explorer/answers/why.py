@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 from gammacaps.auditing.capsule_names import rows_of
 from gammacaps.auditing.kinds import GAMMA
 from gammacaps.data.group_names import listed
-from gammacaps.explain.tree import Tree
+from gammacaps.explain.tree import Node, Tree
 from gammacaps.explorer.networks import Network
 
 MOST = 3  # capsules that a sentence names, of those that lead to the answer
@@ -17,16 +17,18 @@ Called: TypeAlias = str | int  # a capsule's name, or its number
 def why(tree: Tree, network: Network) -> dict[str, Any] | None:
     """A sentence for the predicted class and the hidden capsules that chose it, the strongest first.
 
-    Of capsules that are not active it names those that stand for other classes. Where no class capsule is active, it
-    says that instead. None where no layer is hidden.
+    Of capsules that are not active it names those that stand for other classes; and one that is active and stands for
+    the class, but gives its vote to another. Where no class capsule is active, it says that instead. None where no
+    layer is hidden.
     """
     below = len(tree.layers) - 2
     if below < 1:
         return None
     nodes = tree.nodes_of(below)
-    led = [i for i, node in nodes.items() if node.active and tree.ways[below, i] == tree.predicted]
-    led.sort(key=lambda i: -(nodes[i].coupling or 0.0) * nodes[i].activation)
+    active = sorted((i for i, node in nodes.items() if node.active), key=lambda i: -strength(nodes[i]))
+    led = [i for i in active if tree.ways[below, i] == tree.predicted]
     sets = class_sets(network, below)
+    astray = [i for i in active if i not in led and tree.predicted in sets.get(i, ())]
     lengths = tree.layers[below].activations
     others = [i for i, own in sets.items() if lengths[i] <= tree.tau and tree.predicted not in own]
     others.sort(key=lambda i: lengths[i])
@@ -34,8 +36,22 @@ def why(tree: Tree, network: Network) -> dict[str, Any] | None:
     said = sorted(led, key=lambda i: tree.predicted not in sets.get(i, ()))
     there, absent = (distinct([called(network, below, i) for i in some]) for some in (said, others))
     missing = [name for name in absent if name not in there][:ABSENT]
-    words = unsure(tree) or f"{tree.class_names[tree.predicted]}, {because(there, missing)}"
+    words = unsure(tree) or f"{tree.class_names[tree.predicted]}, {because(there, missing)}{but(tree, astray, network)}"
     return {"words": words, "capsules": [[below, i] for i in led]}
+
+
+def strength(node: Node) -> float:
+    """How much of an active capsule's vote its parent gets."""
+    return (node.coupling or 0.0) * node.activation
+
+
+def but(tree: Tree, astray: list[int], network: Network) -> str:
+    """That the strongest of these capsules, which stand for the answer, votes for something else; empty for none."""
+    below = len(tree.layers) - 2
+    if not astray or (other := tree.ways[below, astray[0]]) is None:
+        return ""
+    name = told([called(network, below, astray[0])])
+    return f" {name[0].upper()}{name[1:]} is active too, but votes for {tree.class_names[other]}."
 
 
 def unsure(tree: Tree) -> str:

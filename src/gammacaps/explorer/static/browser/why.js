@@ -10,15 +10,24 @@ export function why(tree, names, sets) {
   if (below < 1) return null;
   const nodes = tree.nodes[below], lengths = tree.layers[below].activations;
   const strength = (i) => (nodes.get(i).coupling ?? 0) * nodes.get(i).activation;
-  const led = [...nodes.keys()].filter((i) => nodes.get(i).active && tree.ways.get(`${below}.${i}`) === tree.predicted);
-  led.sort((a, b) => strength(b) - strength(a));
+  const active = [...nodes.keys()].filter((i) => nodes.get(i).active).sort((a, b) => strength(b) - strength(a));
+  const way = (i) => tree.ways.get(`${below}.${i}`);
+  const led = active.filter((i) => way(i) === tree.predicted);
   const stands = (i) => Boolean(sets.get(i)?.includes(tree.predicted));
   const others = [...sets.keys()].filter((i) => lengths[i] <= tree.tau && !stands(i)).sort((a, b) => lengths[a] - lengths[b]);
+  const astray = active.find((i) => way(i) !== tree.predicted && stands(i)); // it stands for the answer
   const called = (i) => names[`${below}.${i}`]?.name ?? i; // its name, or its number
   // Those that stand for the class say more than those that happen to lead to it.
   const there = [...new Set([...led].sort((a, b) => stands(b) - stands(a)).map(called))];
   const absent = [...new Set(others.map(called))].filter((name) => !there.includes(name)).slice(0, ABSENT);
-  return { words: unsure(tree) || `${tree.classNames[tree.predicted]}, ${because(there, absent)}`, capsules: led.map((i) => [below, i]) };
+  return { words: unsure(tree) || `${tree.classNames[tree.predicted]}, ${because(there, absent)}${but(tree, astray, way, called)}`, capsules: led.map((i) => [below, i]) };
+}
+
+// That a capsule which stands for the answer votes for something else; empty where none does.
+function but({ classNames }, astray, way, called) {
+  if (astray === undefined || (way(astray) ?? null) === null) return "";
+  const name = told([called(astray)]);
+  return ` ${name[0].toUpperCase()}${name.slice(1)} is active too, but votes for ${classNames[way(astray)]}.`;
 }
 
 // That no class capsule is active, and what the answer then is worth; empty where one is.
