@@ -17,6 +17,7 @@ import pytest
 from gammacaps.cli import main
 from gammacaps.data import Content, File, NamedSet, SplitFiles, add_data_set, find, load_data, load_set, names
 from gammacaps.data.group_names import name_of_classes
+from gammacaps.data.named_files import info_file
 from gammacaps.data.named_sets import NAMED_SETS
 from gammacaps.errors import InputError
 
@@ -260,15 +261,22 @@ def test_a_set_added_from_outside_is_fetched_by_its_name(served: tuple[Path, str
     assert data.class_names == tuple("abcdefghij")
 
 
-def test_what_its_pairs_show_is_fetched_with_a_split(served: tuple[Path, str], table: dict[str, NamedSet]) -> None:
+def test_what_its_images_show_is_fetched_where_it_is_asked_for(
+    served: tuple[Path, str], table: dict[str, NamedSet], tmp_path: Path, alone: Path
+) -> None:
+    """Also beside images that were there before."""
     folder, url = served
     named = tiny_set(url=url)
-    info = tiny_file("my-info", b"toys")
-    table["mine"] = replace(named, test=(replace(named.test[0], info=info),))
-    put(folder, named)
+    table["mine"] = replace(named, test=(replace(named.test[0], info=tiny_file("my-info", b"toys")),))
+    put(tmp_path / "old", named)
     (folder / "my-info.gz").write_bytes(gzip.compress(b"toys", mtime=0))
-    images = Path(load_set("mine").source)
-    assert gzip.decompress(images.with_name("my-info.gz").read_bytes()) == b"toys"
+    assert info_file("mine", "test", tmp_path / "old") is None
+    path = info_file("mine", "test", tmp_path / "old", fetch=True)
+    assert path is not None
+    assert gzip.decompress(path.read_bytes()) == b"toys"
+    assert info_file("mine", "test", tmp_path / "old") == path  # now in the cache
+    (tmp_path / "old" / "my-info").write_bytes(b"other toys")
+    assert info_file("mine", "test", tmp_path / "old") == tmp_path / "old" / "my-info"
 
 
 def test_a_reader_of_the_user_s_own(tmp_path: Path, table: dict[str, NamedSet]) -> None:

@@ -41,9 +41,19 @@ def locate(name: str, split: str, data_dir: str | Path | None = None) -> LocalFi
     return None
 
 
-def beside(files: LocalFiles, name: str) -> Path | None:
-    """Another file of a split, gzipped or not, in the folder of its images; None where it is not there."""
-    return _present(files.images.parent, File(name))
+def info_file(name: str, split: str, data_dir: str | Path | None = None, *, fetch: bool = False) -> Path | None:
+    """What says what a split's images show, from beside them or from the cache; None where it is in neither.
+
+    With `fetch` it is downloaded then, where a server offers it.
+    """
+    files = locate(name, split, data_dir)
+    expected = None if files is None else files.expected.info
+    if files is None or expected is None:
+        return None
+    there = _present(files.images.parent, expected) or _present(_cache(name), expected)
+    if there is None and fetch and expected.packed and NAMED_SETS[name].url:
+        return _retrieve(name, expected, f"put {expected.name}.gz beside {files.images}")
+    return there
 
 
 def user_path(path: str | Path) -> Path:
@@ -88,10 +98,7 @@ def _download(name: str, split: str) -> LocalFiles:
     )
     if not NAMED_SETS[name].url:
         raise InputError(f"{name} is not on this machine, and no server offers it: {instead}.")
-    images, labels = _retrieve(name, files.images, instead), _retrieve(name, files.labels, instead)
-    if files.info is not None:
-        _retrieve(name, files.info, instead)
-    return LocalFiles(images, labels, files)
+    return LocalFiles(_retrieve(name, files.images, instead), _retrieve(name, files.labels, instead), files)
 
 
 def _retrieve(name: str, file: File, instead: str) -> Path:

@@ -27,7 +27,7 @@ class File:
 
 @dataclass(frozen=True)
 class SplitFiles:
-    """The two files of a split, and one that is fetched with them where a set has it: what smallNORB's pairs show."""
+    """The two files of a split, and of smallNORB a third, which says what its pairs show and which not all need."""
 
     images: File
     labels: File
@@ -84,7 +84,7 @@ def _norb(split: str, dat: str, cat: str, info: str) -> tuple[SplitFiles, SplitF
             File(f"{official}-cat.mat", f"sha256:{cat}"),
             File(f"{official}-info.mat", f"sha256:{info}"),
         ),
-        SplitFiles(File(f"{halved}-dat.mat"), File(f"{halved}-cat.mat")),
+        SplitFiles(File(f"{halved}-dat.mat"), File(f"{halved}-cat.mat"), File(f"{halved}-info.mat")),
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from gammacaps.data.formats import parse_norb, read_content
-from gammacaps.data.named_files import beside, locate
+from gammacaps.data.named_files import info_file
 from gammacaps.errors import InputError
 
 INSTANCE, ELEVATION, AZIMUTH = 0, 1, 2  # columns of an -info file; the fourth is the lighting
@@ -14,11 +14,11 @@ MOST_INSTANCES = 10  # of a class, over both splits: 0 to 9
 CODES = {ELEVATION: tuple(range(9)), AZIMUTH: tuple(range(0, 36, 2))}  # 30 to 70 degrees by 5; tens of degrees
 
 
-def read_info(name: str, split: str, data_dir: str | Path | None = None) -> Int32[np.ndarray, "N 4"] | None:
+def read_info(
+    name: str, split: str, data_dir: str | Path | None = None, *, fetch: bool = False
+) -> Int32[np.ndarray, "N 4"] | None:
     """Instance, elevation, azimuth and lighting of each pair of a split; None where its -info file is not at hand."""
-    files = locate(name, split, data_dir)
-    file = "" if files is None else files.expected.images.name.replace("-dat.mat", "-info.mat")
-    path = None if files is None else beside(files, file)
+    path = info_file(name, split, data_dir, fetch=fetch)
     if path is None:
         return None
     info = parse_norb(read_content(path), path)

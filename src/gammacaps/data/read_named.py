@@ -86,7 +86,7 @@ def read_raw(name: str, split: str, data_dir: str | Path | None) -> RawSplit:
 
 def _shown(data: NamedSet, raw: RawSplit, data_dir: str | Path | None) -> Bool[np.ndarray, "N"]:
     """Which pairs of the test split show the toys of the set."""
-    info = read_info(data.name, "test", data_dir)
+    info = read_info(data.name, "test", data_dir, fetch=True)
     if info is None:
         raise InputError(
             f"{data.name} is a part of smallNORB's test split, and only its -info file tells which: put that beside "
