@@ -50,9 +50,7 @@ def test_they_are_what_activate_gives_in_steps_of_a_pixel_s_levels(run, model):
     for one, made in zip(kept, activate_all(model, "class", [2, 5], **FEW), strict=True):
         assert (one.image - made.image).abs().max() <= 0.5 / 255 + 1e-6
         assert (one.best - made.best).abs().max() <= 0.5 / 255 + 1e-6
-        rest = ("activation", "scores", "activations", "spread", "seed", "averaged")
         assert same(*(dataclasses.replace(each, image=made.image, best=made.best) for each in (one, made)))
-        assert all(torch.equal(torch.as_tensor(getattr(one, n)), torch.as_tensor(getattr(made, n))) for n in rest)
 
 
 def test_the_second_time_none_is_made(run, model, makings):
@@ -64,12 +62,21 @@ def test_the_second_time_none_is_made(run, model, makings):
 
 @pytest.mark.parametrize("changed", [{"steps": 5}, {"noise": 0.1}, {"seed": 1}, {"search": "paper"}])
 def test_other_options_make_them_anew_and_leave_other_layers(run, model, makings, changed):
-    inputs_of(run, model, "hidden 1", [0], **FEW)
-    inputs_of(run, model, "class", [0], **FEW)
-    inputs_of(run, model, "class", [0], **FEW | changed)
+    for layer, options in (("hidden 1", FEW), ("class", FEW), ("class", FEW | changed)):
+        inputs_of(run, model, layer, [0], **options)
     assert makings == ["hidden 1", "class", "class"]
-    assert {layer: kept.made["seed"] for layer, kept in run.inputs().items()}.keys() == {"hidden 1", "class"}
-    assert run.inputs()["hidden 1"].made["steps"] == FEW["steps"]
+    assert run.inputs()["class"].made.items() >= (FEW | changed).items()
+    assert run.inputs()["hidden 1"].made.items() >= FEW.items()
+
+
+@pytest.mark.parametrize(
+    ("capsules", "changed"), [([0, 1], {"steps": 3}), ([0, 1], {"starts": 2}), ([0], {"steps": 9})]
+)
+def test_a_trial_leaves_what_was_searched_harder_or_for_more_capsules(run, model, capsules, changed):
+    inputs_of(run, model, "class", [0, 1], **FEW)
+    before = (run.folder / INPUTS).read_bytes()
+    inputs_of(run, model, "class", capsules, **FEW | changed)
+    assert (run.folder / INPUTS).read_bytes() == before
 
 
 def test_other_weights_or_a_capsule_that_is_not_there_make_them_anew(run, model, makings):

@@ -17,13 +17,14 @@ from gammacaps import explain
 from gammacaps.attacks import table as attack_table
 from gammacaps.attacks.table import attack_named
 from gammacaps.errors import InputError
-from gammacaps.explain.kept_inputs import generated_of, inputs_of
-from gammacaps.explain.steady import noise_for
+from gammacaps.explain.kept_inputs import generated_of, inputs_of, usual_way
 from gammacaps.explorer import answers, questions
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.drawing import PALETTE, class_colours
 from gammacaps.explorer.networks import load_networks
 from gammacaps.explorer.questions import read_activate, read_attack, read_parse
+from gammacaps.reporting.config import ReportConfig
+from gammacaps.reporting.study import generate, open_study
 from gammacaps.runs.run import Run
 
 SAMPLE = {"image": {"sample": 3}}
@@ -179,10 +180,9 @@ def kept(networks, tmp_path):
     """A network with inputs that were generated before, of more starts than the page asks for."""
     folder = tmp_path / "run"
     gammacaps.save(networks[0].model, folder)
-    how = {"penalty": 1e-4, "search": "improved", "noise": noise_for(networks[0].eps), "seed": 0}
-    inputs_of(
-        Run(folder), networks[0].model, "class", [2, 3], starts=questions.STARTS + 1, steps=questions.STEPS, **how
-    )
+    numbers = {"starts": questions.STARTS + 1, "steps": questions.STEPS}
+    how = usual_way("class", networks[0].radius)
+    inputs_of(Run(folder), networks[0].model, "class", [2, 3], **numbers, **how)
     return dataclasses.replace(networks[0], inputs=Run(folder).inputs())
 
 
@@ -200,8 +200,21 @@ def test_an_input_that_the_run_s_folder_keeps_is_shown_and_none_is_generated(kep
 def test_one_that_it_does_not_keep_or_that_is_asked_for_otherwise_is_generated(kept, asked):
     question = read_activate({"starts": 3, "steps": 4, **asked} if "steps" in asked else asked, [kept])
     assert answers.activated_before(question, kept) is None
-    other = dataclasses.replace(kept, eps=0.25)  # other noise
+    other = dataclasses.replace(kept, radius=0.25)  # other noise
     assert answers.activated_before(read_activate({"layer": 2, "capsule": 3}, [other]), other) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_the_report_has_made_in_the_usual_way_is_shown_here_too(tmp_path, seed):
+    """Of a network that was trained on clean images too, for which no radius says how much noise is right."""
+    run = make_run(tmp_path / "run", train={"data": "fashion-mini", "robust": False})
+    config = ReportConfig(starts=questions.STARTS, steps=questions.STEPS, seed=seed, images=20, device="cpu")
+    study = open_study(run, config)
+    generate(study, study.model, "class")
+    (network,) = load_networks([str(run)], ExploreConfig())
+    answer = answers.activated_before(read_activate({"layer": 2, "capsule": 3}, [network]), network)
+    assert (answer is not None) == (seed == 0)
 
 
 def test_a_capsule_is_told_by_real_images_classes_and_the_audit(networks):

@@ -17,12 +17,10 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.evaluation.evaluate import balanced_places, evaluate
 from gammacaps.evaluation.identity import identity
-from gammacaps.explain.kept_inputs import numbers_kept
-from gammacaps.explain.steady import noise_for
+from gammacaps.explain.kept_inputs import numbers_kept, usual_way
 from gammacaps.files import read_json
 from gammacaps.models.shipped import FIGURES, FILES, copy_taken_back, run_folder
 from gammacaps.names import SHIPPED, shipped_names
-from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.study import ON_CPU
 from gammacaps.runs.inputs import INPUTS
 from gammacaps.runs.run import Run
@@ -159,11 +157,7 @@ def test_what_is_shipped_is_small_and_names_no_machine(name):
 def test_its_capsules_have_their_generated_inputs_with_them(name):
     """Those that the report would make: of these weights, of all hidden and class capsules, in as many steps."""
     run, model = Run(name), gammacaps.load(name)
-    config, noise = ReportConfig(), noise_for(run.radius)
-    how = {"search": config.search, "noise": noise, "seed": config.seed}
-    penalties = {"hidden 1": config.hidden_penalty, "class": config.class_penalty}
-    assert set(penalties) == set(model.layers[1:])
-    made = numbers_kept(run, model, {layer: {**how, "penalty": penalty} for layer, penalty in penalties.items()})
+    made = numbers_kept(run, model, {layer: usual_way(layer, run.radius) for layer in model.layers[1:]})
     assert made is not None
     assert all(number >= least for number, least in zip(made, ON_CPU, strict=True))
 

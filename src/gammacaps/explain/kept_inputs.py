@@ -1,4 +1,7 @@
-"""Generated inputs that a run's folder keeps: by which weights and options they were made, and as `Generated` again."""
+"""Generated inputs that a run's folder keeps: by which weights and options they were made, and as `Generated` again.
+
+Report and explorer search for inputs in the same usual way, so that what one of them has made serves the other.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -8,13 +11,22 @@ from torch import Tensor
 
 from gammacaps.errors import InputError
 from gammacaps.evaluation.identity import identity
-from gammacaps.explain.activate import Generated, activate_all
+from gammacaps.explain.activate import PENALTY, Generated, activate_all
+from gammacaps.explain.search import SEARCHES
+from gammacaps.explain.steady import noise_for
 from gammacaps.models import CapsuleModel
-from gammacaps.runs.inputs import INPUTS, LayerInputs, read_inputs, write_inputs
+from gammacaps.runs.inputs import INPUTS, LayerInputs, write_inputs
 from gammacaps.runs.run import Run
 
+SEARCH, SEED = "improved", 0
 LEVELS = 255  # images are kept as bytes, as they are drawn
 DTYPES = {"image": torch.uint8, "best": torch.uint8, "averaged": torch.int64, "seed": torch.int64}
+
+
+def usual_way(layer: str, radius: float | None) -> dict[str, Any]:
+    """How inputs for a layer of a network trained at this radius are searched where nothing else is asked for."""
+    penalty = SEARCHES[SEARCH].class_penalty if layer == "class" else PENALTY
+    return {"penalty": penalty, "search": SEARCH, "noise": noise_for(radius), "seed": SEED}
 
 
 def inputs_of(
@@ -29,18 +41,25 @@ def inputs_of(
 ) -> list[Generated]:
     """What `activate_all` gives by these options, with pixels in steps of 1/255: from the run's folder if it is there.
 
-    What is made anew is put there, unless `keep` is off.
+    What is made anew is put there, unless `keep` is off or what is there was searched harder.
     """
     made = {"weights": identity(model), **options}
-    there = run.inputs()
-    kept = there.get(layer)
+    kept = run.inputs().get(layer)
     if kept is None or not serves(kept, made, capsules):
         generated = activate_all(model, layer, capsules, on_progress=on_progress, **options)
         kept = LayerInputs(made, tuple(capsules), _tensors(generated))
-        if keep:
-            # Read again: another process may have kept another layer's in the meantime.
-            write_inputs(run.folder, {**read_inputs(run.folder), layer: kept})
+        there = run.inputs()  # read again, since another process may have kept something in the meantime
+        if keep and not (layer in there and harder(there[layer], kept)):
+            write_inputs(run.folder, {**there, layer: kept})
     return generated_of(kept, capsules, model)
+
+
+def harder(there: LayerInputs, new: LayerInputs) -> bool:
+    """Whether inputs of the same weights in the same way have more starts, steps or capsules than new ones."""
+    numbers = ("starts", "steps")
+    ways = [{name: value for name, value in each.made.items() if name not in numbers} for each in (there, new)]
+    more = any(there.made.get(name, 0) > new.made.get(name, 0) for name in numbers)
+    return ways[0] == ways[1] and (more or not set(there.capsules) <= set(new.capsules))
 
 
 def numbers_kept(run: Run, model: CapsuleModel, options: Mapping[str, Mapping[str, Any]]) -> tuple[int, int] | None:

@@ -54,6 +54,7 @@ class Network:
     trees: bool  # whether it has capsules that can be shown
     counts: tuple[int, ...]  # capsules in each layer
     eps: float  # the radius that it was trained at, or a usual one
+    radius: float | None = None  # the former alone
     inputs: Mapping[str, LayerInputs] = field(default_factory=dict)  # generated before, by layer
     accuracies: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # by layer, of `without`
     note: str = ""  # what is to be known of the images
@@ -161,6 +162,7 @@ def load_network(run: Path, config: ExploreConfig, given: str | None = None) -> 
         trees=shows_capsules(model),
         counts=model.counts() if shows_capsules(model) else (),
         eps=of.radius or EPS,
+        radius=of.radius,
         inputs=of.inputs(),
     )
 

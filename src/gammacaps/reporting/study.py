@@ -19,7 +19,7 @@ from gammacaps.evaluation.evaluate import balanced
 from gammacaps.explain.activate import Generated
 from gammacaps.explain.batches import activations_in_batches
 from gammacaps.explain.examples import Features, features
-from gammacaps.explain.kept_inputs import inputs_of, numbers_kept
+from gammacaps.explain.kept_inputs import inputs_of, numbers_kept, usual_way
 from gammacaps.explain.looks import looks_at, tinted
 from gammacaps.explain.steady import noise_for
 from gammacaps.models import CapsuleModel, Model, check_fit, load, shows_capsules
@@ -92,12 +92,15 @@ class Study:
 
     @functools.cached_property
     def made(self) -> tuple[int, int]:
-        """Starts and steps of the generated inputs: those asked for, else those of the kept ones, if not too few."""
+        """Starts and steps of the generated inputs: those asked for, else those of the kept ones, if not too few.
+
+        A GPU would take more, but what a shipped network brings is then the same on every machine.
+        """
         starts, steps = ON_CPU if self.device.type == "cpu" else ON_GPU
         if self.config.starts is None and self.config.steps is None and shows_capsules(self.model):
             options = {layer: self.how(layer) for layer in self.model.layers[1:]}
             kept = numbers_kept(Run(self.run), self.model, options)
-            if kept is not None and kept[0] >= starts and kept[1] >= steps:
+            if kept is not None and kept[0] >= ON_CPU[0] and kept[1] >= ON_CPU[1]:
                 return kept
         return self.config.starts or starts, self.config.steps or steps
 
@@ -218,7 +221,8 @@ def generate(study: Study, model: CapsuleModel, layer: str) -> tuple[list[Shown]
     say(f"Inputs that activate the {layer} capsules ({len(chosen)} of {total}, {starts} x {steps} steps) ...")
     own = model is study.model
     run = Run(study.run if own else str(config.beside))
-    generated = inputs_of(run, model, layer, chosen, keep=own, on_progress=watch(layer), **options)
+    usual = study.how(layer) == usual_way(layer, study.trained_at)  # what is tried for once is not kept
+    generated = inputs_of(run, model, layer, chosen, keep=own and usual, on_progress=watch(layer), **options)
     real = real_images(model, layer, images, activations[:, chosen], chosen)
     return [
         Shown(j, one, features(one), most[j], tints) for j, one, tints in zip(chosen, generated, real, strict=True)

@@ -13,9 +13,8 @@ from PIL import Image
 from serving import make_run
 
 import gammacaps
-from gammacaps.explain.kept_inputs import inputs_of
+from gammacaps.explain.kept_inputs import inputs_of, usual_way
 from gammacaps.explain.looks import looks_at, tinted
-from gammacaps.explain.steady import noise_for
 from gammacaps.explorer import answers, questions
 from gammacaps.explorer.config import ExploreConfig
 from gammacaps.explorer.networks import load_networks
@@ -164,7 +163,7 @@ def test_what_is_known_of_networks_images_and_capsules_is_the_server_s(ask, netw
 
 def test_an_input_that_the_run_s_folder_keeps_is_in_the_page(worker_of, networks, tmp_path):
     gammacaps.save(networks[0].model, tmp_path / "run")
-    how = {"penalty": 1e-4, "search": "improved", "noise": noise_for(networks[0].eps), "seed": 0}
+    how = usual_way("class", networks[0].radius)
     numbers = {"starts": questions.STARTS, "steps": questions.STEPS}
     inputs_of(Run(tmp_path / "run"), networks[0].model, "class", [5], **numbers, **how)
     kept = [dataclasses.replace(networks[0], inputs=Run(tmp_path / "run").inputs())]

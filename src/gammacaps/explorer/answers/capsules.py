@@ -6,23 +6,19 @@ import torch
 
 from gammacaps.data.group_names import name_of_classes
 from gammacaps.evaluation.identity import identity
-from gammacaps.explain.activate import PENALTY, Generated, activate
+from gammacaps.explain.activate import Generated, activate
 from gammacaps.explain.examples import features, stand_out
-from gammacaps.explain.kept_inputs import generated_of, serves
+from gammacaps.explain.kept_inputs import SEARCH, generated_of, serves, usual_way
 from gammacaps.explain.looks import looks_at, tinted
 from gammacaps.explain.pictures import plain
 from gammacaps.explain.search import SEARCHES
-from gammacaps.explain.steady import noise_for
 from gammacaps.explain.without_each import sufferers
 from gammacaps.explorer import questions
-from gammacaps.explorer.answers.images import SEED, counted, data_url, judged
+from gammacaps.explorer.answers.images import counted, data_url, judged
 from gammacaps.explorer.jobs.job import Tick
 from gammacaps.explorer.networks import Network
 
 EXAMPLES = 8  # real images shown for a capsule
-SEARCH = "improved"
-# A price on brightness leaves dark what a class capsule does not look at, as in the report.
-CLASS_PENALTY = 1e-4
 
 
 def activated(asked: questions.ActivateQuestion, network: Network, tick: Tick) -> dict[str, Any]:
@@ -58,9 +54,7 @@ def _told(
 
 
 def _how(asked: questions.ActivateQuestion, network: Network) -> dict[str, Any]:
-    top = asked.layer == len(network.counts) - 1
-    penalty = CLASS_PENALTY if top else PENALTY
-    return {"penalty": penalty, "search": SEARCH, "noise": noise_for(network.eps), "seed": SEED}
+    return usual_way(network.capsules.layers[asked.layer], network.radius)
 
 
 def _new(asked: questions.ActivateQuestion, network: Network, tick: Tick) -> Generated:

@@ -10,16 +10,16 @@ import torch
 
 from gammacaps.data.split import rank_in_class
 from gammacaps.errors import InputError
-from gammacaps.explain.activate import BEST, PENALTY
+from gammacaps.explain.activate import BEST
 from gammacaps.explain.draw.capsules import name_lines
 from gammacaps.explain.draw.paths import OTHER
 from gammacaps.explain.draw.svg import ALONE
+from gammacaps.explain.kept_inputs import SEARCH, usual_way
 from gammacaps.explain.search import SEARCHES
-from gammacaps.explain.steady import noise_for
 from gammacaps.explorer import answers, questions
 from gammacaps.explorer.answers.attacked import COARSE
 from gammacaps.explorer.answers.breaking import MOST, STEP, TRIES
-from gammacaps.explorer.answers.capsules import CLASS_PENALTY, SEARCH, known
+from gammacaps.explorer.answers.capsules import known
 from gammacaps.explorer.answers.images import SEED
 from gammacaps.explorer.answers.why import class_sets
 from gammacaps.explorer.drawing import PALETTE
@@ -81,6 +81,7 @@ def numbers_of(network: Network) -> dict[str, Any]:
     """How hard attacks and searches try: what the server has."""
     live = {name: each for name, each in questions.live_attacks().items() if name in ATTACKS}
     search = SEARCHES[SEARCH]
+    hidden, top = (usual_way(layer, network.radius) for layer in ("hidden 1", "class"))
     return {
         "seed": SEED,
         "coarse": COARSE,
@@ -96,9 +97,9 @@ def numbers_of(network: Network) -> dict[str, Any]:
             "step": MOVE,
             "first": search.first,
             "last": search.last,
-            "noise": noise_for(network.eps),
-            "penalty": PENALTY,
-            "class_penalty": CLASS_PENALTY,
+            "noise": hidden["noise"],
+            "penalty": hidden["penalty"],
+            "class_penalty": top["penalty"],
             "best": BEST,
             "search": SEARCH,
             "words": search.words,
