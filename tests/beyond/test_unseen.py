@@ -47,6 +47,8 @@ def test_another_data_set_is_resized_and_given_the_channels_and_all_classes():
 
 
 def test_who_is_shown_is_not_the_network_s_own_data(tmp_path, monkeypatch):
+    monkeypatch.setattr("gammacaps.beyond.unseen.find", lambda name, where: tmp_path)
+    assert other_sets("smallnorb-unseen", (), None) == (["mnist", "fashion-mini"], [])  # nor all of smallNORB
     monkeypatch.setattr("gammacaps.beyond.unseen.find", lambda name, where: None if name == "smallnorb" else tmp_path)
     assert other_sets("fashion-mnist", (), None)[0] == ["mnist"]
     there, left = other_sets("photos", (), None)

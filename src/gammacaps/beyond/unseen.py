@@ -10,6 +10,7 @@ from torch import Tensor
 from gammacaps.attacks import pgd
 from gammacaps.beyond.sureness import KnownPatterns, Said, said
 from gammacaps.data import find, load_set
+from gammacaps.data.named_sets import NAMED_SETS
 from gammacaps.evaluation.class_turns import places_in_turns
 from gammacaps.metrics import auroc, false_alarms
 from gammacaps.models import Model
@@ -24,10 +25,16 @@ def other_sets(own: str, asked: Sequence[str], data_dir: str | Path | None) -> t
     """The data sets to show that are not the network's own: those asked for, else those at hand; and who is not."""
     if asked:
         return list(asked), []
-    others = [name for name in OTHERS if name not in (own, SAME.get(own))]
+    others = [name for name in OTHERS if _things(name) != _things(own)]
     there = [name for name in others if find(name, data_dir) is not None]
     left = [f"{name} was not shown: it is not on this machine (gammacaps data {name} gets it)." for name in others]
     return there, [words for name, words in zip(others, left, strict=True) if name not in there]
+
+
+def _things(name: str) -> str:
+    """The data set whose things it shows: parts and scalings of a set show the same."""
+    whole = NAMED_SETS[name].files_of or name if name in NAMED_SETS else name
+    return SAME.get(whole, whole)
 
 
 def unseen_images(
