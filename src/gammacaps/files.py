@@ -173,13 +173,43 @@ def new_folder(path: Path, *, check_old: Callable[[Path], None] | None = None) -
             )
         check_old(path)
     with contextlib.ExitStack() as replaced:
-        replaced.enter_context(taken_back(path, unless=Path.exists))
+        replaced.enter_context(folders_above(path))
         if exists:  # nobody trains in a folder that is replaced
             replaced.enter_context(locked(path))
         with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
             hidden, lock = _locked_folder(path)
         yield from _filled(path, hidden, lock, exists)
+
+
+@contextlib.contextmanager
+def folders_above(path: Path, levels: int | None = None) -> Iterator[None]:
+    """The folders above a path, or the last `levels` of them, made as far as they are missing.
+
+    Those that this very block made go again where it refuses, as far as nothing lies in them.
+    """
+    made: list[Path] = []
+    try:
+        with writing(path):
+            for folder in reversed([above for above in path.parents[:levels] if not above.exists()]):
+                if make_folder(folder):
+                    made.append(folder)
+        yield
+    except InputError:
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def make_folder(path: Path) -> bool:
+    """Makes a folder where there is none; whether it was made here, which no look beforehand could tell for sure."""
+    try:
+        path.mkdir()
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        return False
+    return True
 
 
 @contextlib.contextmanager
