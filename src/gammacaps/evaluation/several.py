@@ -19,8 +19,9 @@ def evaluate_runs(
     names: Sequence[Path], config: EvaluateConfig, *, quiet: bool, processes: Processes
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Each run's folder and its figures, as soon as they are there."""
-    # The first process alone touches the runs' folders, which other machines need not see.
-    with copies_taken_back(names, figures=True) if processes.rank == 0 else contextlib.nullcontext():
+    # The first process alone touches the runs' folders, which other machines need not see; what it says all must hear.
+    with contextlib.ExitStack() as copies:
+        processes.first(lambda: copies.enter_context(copies_taken_back(names, figures=True)))
         files = (results_file(config.norm), *([SWEEP] if config.sweep else []))
         folders = processes.first(lambda: run_folders(names, files, FOLDER, figures=True))
         # In other norms the usual radius is that of the data, which runs that are compared share.
