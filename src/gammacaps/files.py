@@ -212,24 +212,6 @@ def make_folder(path: Path) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def taken_back(path: Path, *, unless: Callable[[Path], bool]) -> Iterator[None]:
-    """A folder that is made in this block is removed where the block refuses, `unless` that says it is worth keeping.
-
-    So are the folders above it that were not there before, as far as nothing else lies in them.
-    """
-    new, above = not path.exists(), [folder for folder in path.parents if not folder.exists()]
-    try:
-        yield
-    except InputError:
-        if new and not unless(path):
-            shutil.rmtree(path, ignore_errors=True)
-        for folder in above:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
-
-
 def _filled(path: Path, hidden: Path, lock: int, exists: bool) -> Iterator[Path]:
     new, old = hidden / NEW, hidden / OLD
     try:

@@ -75,8 +75,8 @@ def test_two_that_copy_a_shipped_network_at_once_both_have_it(tmp_path, monkeypa
         write(path, content)
 
     def copied(name):
-        with shipped.copy_taken_back(name):
-            return shipped.run_folder(name)
+        with shipped.run_folder(name) as folder:
+            return folder
 
     monkeypatch.setattr(shipped, "write_whole", wait_and_write)
     with ThreadPoolExecutor(2) as pool:
