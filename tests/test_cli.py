@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import errno
 import functools
@@ -338,7 +339,9 @@ def test_figures_are_printed_before_a_curve_that_can_t_be_drawn(tmp_path, monkey
     def fails(*_):
         raise InputError("No curve.")
 
-    monkeypatch.setattr("gammacaps.evaluation.several.run_folders", lambda *_, **__: (tmp_path,))
+    monkeypatch.setattr(
+        "gammacaps.evaluation.several.run_folders", lambda *_, **__: contextlib.nullcontext((tmp_path,))
+    )
     monkeypatch.setattr("gammacaps.evaluation.several.evaluate_run", lambda *_, **__: {"clean": 1})
     monkeypatch.setattr("gammacaps.evaluation.curve.draw_curves", fails)
     assert status("evaluate", tmp_path, "--json", "--sweep", 0.1) == 2

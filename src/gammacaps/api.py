@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from gammacaps.attacks.gradient import Classifier
 from gammacaps.auditing.config import AuditConfig
-from gammacaps.auditing.several import audit_runs
-from gammacaps.beyond.run import beyond_runs
+from gammacaps.auditing.several import audit_folders, audit_runs
+from gammacaps.beyond.run import beyond_folders, beyond_runs
 from gammacaps.data.checks import check_images, check_labels
 from gammacaps.distributed.processes import joined
 from gammacaps.errors import InputError, check_choice
 from gammacaps.evaluation.config import EvaluateConfig
-from gammacaps.evaluation.several import evaluate_runs
+from gammacaps.evaluation.several import evaluate_runs, evaluation_folders
 from gammacaps.face.check import checked
 from gammacaps.face.figures import Audit, Check, Evaluation
 from gammacaps.face.given import as_labels
@@ -77,11 +77,13 @@ def evaluate(run: str | Path, *, quiet: bool = False, **options: Any) -> dict[st
     ['fgsm']
     """
     config = _configured(EvaluateConfig, options)
+    names = (_path(run, "A run"),)
     if config.beyond:
-        ((_, results),) = beyond_runs((_path(run, "A run"),), config, quiet=quiet)
+        with beyond_folders(names) as folders:
+            ((_, results),) = beyond_runs(folders, config, quiet=quiet)
         return results
-    with joined() as processes:
-        ((_, results),) = evaluate_runs((_path(run, "A run"),), config, quiet=quiet, processes=processes)
+    with joined() as processes, evaluation_folders(names, config, processes) as folders:
+        ((_, results),) = evaluate_runs(folders, config, quiet=quiet, processes=processes)
     return Evaluation(results)
 
 
@@ -101,7 +103,8 @@ def audit(run: str | Path, *, quiet: bool = False, **options: Any) -> Audit:
     ['hidden 1']
     """
     config = _configured(AuditConfig, options)
-    ((_, results),) = audit_runs((_path(run, "A run"),), config, quiet=quiet)
+    with audit_folders((_path(run, "A run"),)) as folders:
+        ((_, results),) = audit_runs(folders, config, quiet=quiet)
     return Audit(results)
 
 
@@ -145,8 +148,8 @@ def check(
         images: floats (M, C, H, W) in [0, 1].
         labels: the class number of each, in a tensor, a list or an array.
         eps: the attacks' radius in L-inf, or several; often 8/255 for photos.
-        attacks: "quick" takes some 20 seconds for a small network;
-            "standard" and "strong" (with AutoAttack) try harder; or names of attacks.
+        attacks: "quick" takes some 20 seconds for a small network; "standard" and "strong" (with AutoAttack) try
+            harder; or names of attacks.
         other: a network for the same task, which the attack "transfer" is made on.
         quiet: show no progress.
         options: those of `gammacaps evaluate` that are not about data or device, such as batch=100, checks=False.

@@ -173,31 +173,43 @@ def new_folder(path: Path, *, check_old: Callable[[Path], None] | None = None) -
             )
         check_old(path)
     with contextlib.ExitStack() as replaced:
-        replaced.enter_context(taken_back(path, unless=Path.exists))
+        replaced.enter_context(folders_above(path))
         if exists:  # nobody trains in a folder that is replaced
             replaced.enter_context(locked(path))
         with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
             hidden, lock = _locked_folder(path)
         yield from _filled(path, hidden, lock, exists)
 
 
 @contextlib.contextmanager
-def taken_back(path: Path, *, unless: Callable[[Path], bool]) -> Iterator[None]:
-    """A folder that is made in this block is removed where the block refuses, `unless` that says it is worth keeping.
+def folders_above(path: Path, levels: int | None = None) -> Iterator[None]:
+    """The folders above a path, or the last `levels` of them, made as far as they are missing.
 
-    So are the folders above it that were not there before, as far as nothing else lies in them.
+    Those that this very block made go again where it refuses, as far as nothing lies in them.
     """
-    new, above = not path.exists(), [folder for folder in path.parents if not folder.exists()]
+    made: list[Path] = []
     try:
+        with writing(path):
+            for folder in reversed([above for above in path.parents[:levels] if not above.exists()]):
+                if make_folder(folder):
+                    made.append(folder)
         yield
     except InputError:
-        if new and not unless(path):
-            shutil.rmtree(path, ignore_errors=True)
-        for folder in above:
+        for folder in reversed(made):
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
+
+
+def make_folder(path: Path) -> bool:
+    """Makes a folder where there is none; whether it was made here, which no look beforehand could tell for sure."""
+    try:
+        path.mkdir()
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        return False
+    return True
 
 
 def _filled(path: Path, hidden: Path, lock: int, exists: bool) -> Iterator[Path]:

@@ -62,6 +62,8 @@ def test_the_folders_are_the_first_process_s_alone(tmp_path):
     none = together(2, "evaluate", "nowhere", apart=tmp_path)
     assert none.returncode == 2
     assert none.stderr.count("There is no run folder 'nowhere'") == 1
+    assert "Traceback" not in none.stderr  # of the second process, to which that must be said
+    assert list((tmp_path / "1").iterdir()) == []
 
 
 def test_two_that_copy_a_shipped_network_at_once_both_have_it(tmp_path, monkeypatch, capsys):
@@ -73,8 +75,8 @@ def test_two_that_copy_a_shipped_network_at_once_both_have_it(tmp_path, monkeypa
         write(path, content)
 
     def copied(name):
-        with shipped.copy_taken_back(name):
-            return shipped.run_folder(name)
+        with shipped.run_folder(name) as folder:
+            return folder
 
     monkeypatch.setattr(shipped, "write_whole", wait_and_write)
     with ThreadPoolExecutor(2) as pool:

@@ -4,13 +4,17 @@ import dataclasses
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 import gammacaps
+from gammacaps.auditing.config import AuditConfig
+from gammacaps.auditing.several import audit_folders, audit_runs
 from gammacaps.cli import main
 from gammacaps.data import load_set
 from gammacaps.errors import InputError
@@ -19,7 +23,8 @@ from gammacaps.evaluation.evaluate import balanced_places, evaluate
 from gammacaps.evaluation.identity import identity
 from gammacaps.explain.kept_inputs import numbers_kept, usual_way
 from gammacaps.files import read_json
-from gammacaps.models.shipped import FIGURES, FILES, copy_taken_back, run_folder
+from gammacaps.models import shipped
+from gammacaps.models.shipped import FIGURES, FILES, run_folder
 from gammacaps.names import SHIPPED, shipped_names
 from gammacaps.reporting.study import ON_CPU
 from gammacaps.runs.inputs import INPUTS
@@ -52,24 +57,87 @@ def test_help_names_them(capsys):
     assert f"for where a command takes a run: {', '.join(NAMES)}." in capsys.readouterr().out
 
 
+def used(name, **how):
+    with run_folder(name, **how) as folder:
+        return folder
+
+
 def test_a_verb_gets_a_copy_under_runs_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    with copy_taken_back("fashion-mini"):
-        folder = run_folder("fashion-mini")
+    with run_folder("fashion-mini") as folder:
+        pass
     assert str(folder) == "runs/fashion-mini"
     assert {p.name for p in folder.iterdir()} == {p.name for p in (SHIPPED / "fashion-mini").iterdir()}
     assert "Copied the network fashion-mini that comes with gammacaps to runs/fashion-mini." in capsys.readouterr().err
     (folder / "results.json").write_text("{}")  # what a verb writes there stays
-    with copy_taken_back("fashion-mini"):
-        assert run_folder("fashion-mini") == folder
+    assert used("fashion-mini") == folder
     assert capsys.readouterr().err == ""
     assert (folder / "results.json").exists()
+
+
+def test_a_copy_that_another_process_made_meanwhile_is_left_to_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    new_folder, folder = shipped.new_folder, tmp_path / "runs" / "fashion-mini"
+
+    def late(path):
+        shutil.copytree(SHIPPED / "fashion-mini", folder)
+        return new_folder(path)
+
+    monkeypatch.setattr(shipped, "new_folder", late)
+    with pytest.raises(InputError, match="No"), run_folder("fashion-mini"):
+        raise InputError("No.")
+    assert tree_of(folder) == tree_of(SHIPPED / "fashion-mini")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("what", ["nothing", "a page", "another copy"])
+def test_a_copy_that_was_made_goes_where_it_is_still_as_it_was_made(what, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = shipped.RUNS / "fashion-mini"
+
+    def refused():
+        with run_folder("fashion-mini"):
+            if what == "a page":
+                (folder / "report.html").touch()
+            if what == "another copy":
+                folder.rename("moved")
+                shutil.copytree("moved", folder)
+            raise InputError("No.")
+
+    with pytest.raises(InputError, match="No"):
+        refused()
+    assert folder.exists() == folder.parent.exists() == (what != "nothing")
+    assert ("Copied the network" in capsys.readouterr().err) == (what == "a page")
+
+
+def test_what_the_caller_of_a_measurement_refuses_takes_the_copy_back(tmp_path, monkeypatch, capsys):
+    """Such as that the output can't be written, after some figures were given and before the last."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("gammacaps.auditing.several.audit_run", lambda *_, **__: {})
+    names, config = [Path("fashion-mini")], AuditConfig(eps=(0.1,))
+
+    def refused():
+        with audit_folders(names) as folders:
+            for _ in audit_runs(folders, config, quiet=True):
+                raise InputError("No.")
+
+    with pytest.raises(InputError, match="No"):
+        refused()
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().err == ""
+    with audit_folders(names) as folders:
+        next(audit_runs(folders, config, quiet=True))  # and no more
+    assert capsys.readouterr().err.count("Copied the network") == 1
+
+
+def tree_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_an_existing_folder_wins(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gammacaps.save(gammacaps.create("small", classes=3), tmp_path / "fashion-mini")
-    assert str(run_folder("fashion-mini")) == "fashion-mini"
+    assert str(used("fashion-mini")) == "fashion-mini"
     assert gammacaps.load("fashion-mini").config.classes == 3
 
 
@@ -77,12 +145,12 @@ def test_another_network_in_the_copy_s_place_is_left_alone(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     gammacaps.save(gammacaps.create("small"), tmp_path / "runs" / "fashion-mini")
     with pytest.raises(InputError, match="runs/fashion-mini is not the network fashion-mini that comes with"):
-        run_folder("fashion-mini")
+        used("fashion-mini")
 
 
 def test_neither_a_folder_nor_a_shipped_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for ask in (run_folder, gammacaps.load):
+    for ask in (used, gammacaps.load):
         with pytest.raises(InputError, match=r"no run folder 'nowhere', and no network of that name .* fashion-mini"):
             ask("nowhere")
 
@@ -103,7 +171,7 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(InputError, match=r"can't be written \(No space left on device"):
-        run_folder("fashion-mini")
+        used("fashion-mini")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -122,7 +190,7 @@ def test_evaluate_takes_a_shipped_name_and_needs_no_data(tmp_path, monkeypatch, 
 @pytest.mark.slow
 def test_shipped_figures_stay_whatever_is_measured(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    copy = run_folder("fashion-mini")
+    copy = used("fashion-mini")
     quick = {"limit": 10, "quiet": True}
     for run in ("fashion-mini", copy):  # by its name, and by its folder
         gammacaps.evaluate(run, attacks="fgsm", checks=False, **quick)
@@ -131,11 +199,11 @@ def test_shipped_figures_stay_whatever_is_measured(tmp_path, monkeypatch):
     assert {"results.json", "audit.json"} <= set(figures)
     for file in figures:
         assert (copy / file).read_bytes() == (SHIPPED / "fashion-mini" / file).read_bytes()
-    own = run_folder("fashion-mini", figures=True)
+    own = used("fashion-mini", figures=True)
     assert str(own) == "runs/fashion-mini-own"
     assert [read_json(own / file)["data"]["images"] for file in ("results.json", "audit.json")] == [10, 10]
-    assert run_folder(own, figures=True) == own  # a network of the user's own by now
-    assert run_folder("fashion-mini") == copy
+    assert used(own, figures=True) == own  # a network of the user's own by now
+    assert used("fashion-mini") == copy
     page = gammacaps.report(own, starts=1, steps=1, capsules=1, trees=1, images=20).read_text()
     assert "Worst case of one attack, eps 0.1" in page
     assert "Accuracy on 10 test images; attacks: fgsm" in page

@@ -11,7 +11,7 @@ from browser import faults
 from gammacaps.errors import InputError
 from gammacaps.models.shipped import stored_at
 from gammacaps.reporting.config import ReportConfig
-from gammacaps.reporting.run import page_folders, report_runs
+from gammacaps.reporting.run import report_networks, report_runs
 from gammacaps.reporting.study import open_pair
 
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 800}
@@ -118,4 +118,4 @@ def test_both_look_at_the_same_images_under_attack_of_one_radius(shipped, run):
 
 def test_three_networks_are_too_many(shipped):
     with pytest.raises(InputError, match="about one network, or about two side by side, not 3: name fewer"):
-        page_folders((shipped, shipped, shipped))
+        report_networks((shipped, shipped, shipped), QUICK)

@@ -1,5 +1,6 @@
 """`gammacaps start`: two networks and a page from a folder of pictures, which it only reads."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -16,9 +17,9 @@ from gammacaps.errors import InputError
 from gammacaps.evaluation.config import EvaluateConfig
 from gammacaps.reporting.config import ReportConfig
 from gammacaps.runs.run import Run
-from gammacaps.start import plan, run
+from gammacaps.start import output, plan, run
 from gammacaps.start.config import StartConfig
-from gammacaps.start.output import check_place, fingerprint
+from gammacaps.start.output import FORMAT, State, check_place, fingerprint
 from gammacaps.start.plan import Plan, choose, make_plan, training_config
 from gammacaps.training import loop
 
@@ -138,6 +139,39 @@ def test_the_output_folder_is_its_own_or_none(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"start.json is not of a start \("):
         run.start(Path("bars"), StartConfig(), mine)
     check_place(folder, tmp_path / "new")  # one that is not there yet may be made
+
+
+def test_a_start_that_another_has_overtaken_leaves_its_folder_whole(tmp_path, monkeypatch):
+    folder, out, locked = stripes(tmp_path / "bars"), tmp_path / "new" / "out", output.locked
+    with contextlib.ExitStack() as other:
+
+        def late(path):
+            monkeypatch.setattr(output, "locked", locked)
+            other.enter_context(output.taken(folder, out, StartConfig()))  # since it sees the folder that we made
+            return locked(path)
+
+        monkeypatch.setattr(output, "locked", late)
+        with pytest.raises(InputError, match="Another training is at work"):
+            run.start(folder, StartConfig(), out)
+        assert list(tree(out)) == ["start.json"]
+
+
+def test_a_start_that_refuses_removes_what_it_made_alone(tmp_path):
+    folder, out = stripes(tmp_path / "bars"), tmp_path / "new" / "out"
+
+    def refused(moved):
+        with output.taken(folder, out, StartConfig()):
+            assert out.exists()
+            if moved:  # and another start has come in its place
+                out.rename(tmp_path / "moved")
+                out.mkdir()
+                output.write_state(out, State(FORMAT, "", "", StartConfig()))
+            raise InputError("No.")
+
+    for moved in (False, True):
+        with pytest.raises(InputError, match="No"):
+            refused(moved)
+        assert out.exists() == out.parent.exists() == moved
 
 
 def test_other_options_or_pictures_are_refused_and_changed_ones_said(tmp_path, monkeypatch, capsys):

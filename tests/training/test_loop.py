@@ -327,7 +327,8 @@ def test_a_broken_checkpoint_and_a_foreign_one_get_one_sentence(tmp_path):
 
 def test_a_shipped_network_or_its_copy_is_never_trained_over(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    copy = run_folder("fashion-mini")
+    with run_folder("fashion-mini") as copy:
+        pass
     before = weights(copy)
     for name in ("mnist", "fashion-mini", str(copy)):
         with pytest.raises(SystemExit) as end:

@@ -1,13 +1,17 @@
 """One training at a time in a folder, on the data that the run was begun with."""
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from gammacaps.data import load_set, store_set
 from gammacaps.errors import InputError
+from gammacaps.files import read_json
 from gammacaps.locks import locked
 from gammacaps.runs.metrics import read_metrics
 from gammacaps.runs.run import Run
@@ -79,6 +83,65 @@ def test_a_folder_that_another_process_made_first_is_not_replaced(tmp_path, monk
     with pytest.raises(InputError, match=r"run"):
         train(tiny(), run)
     assert Run(run).config.train.seed == 1
+
+
+# As a training that takes the name, then waits before its first checkpoint.
+RIVAL = """
+import sys
+from pathlib import Path
+from gammacaps.distributed.processes import ALONE
+from gammacaps.runs.metrics import METRICS
+from gammacaps.training.held_folder import HeldFolder
+with HeldFolder(Path(sys.argv[1]), ALONE) as held:
+    held.make({"model": {}, "of": "the other"}, overwrite=False)
+    held.write(lambda folder: (folder / METRICS).write_text("{}"))
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_training_that_another_process_has_begun_meanwhile_stays_whole(tmp_path, monkeypatch, overwrite):
+    run, write_config = tmp_path / "new" / "run", held_folder.write_config
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with contextlib.ExitStack() as rivals:
+
+        def late(folder, values):
+            write_config(folder, values)
+            rival = rivals.enter_context(subprocess.Popen([sys.executable, "-c", RIVAL, str(run)], **pipes))
+            assert rival.stdout.readline() == b"ready\n"
+
+        monkeypatch.setattr(held_folder, "write_config", late)
+        with pytest.raises(InputError, match="run can't be written"):
+            train(tiny(), run, overwrite=overwrite)
+        assert sorted(path.name for path in run.iterdir()) == ["config.json", "metrics.jsonl"]
+        assert read_json(run / "config.json")["of"] == "the other"
+    assert [path.name for path in run.parent.iterdir()] == ["run"]
+
+
+def test_a_training_that_refuses_removes_its_own_folder_only(tmp_path, monkeypatch):
+    run, moved = tmp_path / "new" / "run", tmp_path / "moved"
+
+    def refuses(*_, **__):
+        raise InputError("No.")
+
+    def replaced(*_, **__):
+        run.rename(moved)
+        run.mkdir()
+        raise InputError("No.")
+
+    monkeypatch.setattr("gammacaps.training.train._learn", replaced)
+    with pytest.raises(InputError, match="No"):
+        train(tiny(), run)
+    assert run.exists()
+    assert moved.exists()
+    run.rmdir()
+    run.parent.rmdir()
+    monkeypatch.setattr("gammacaps.training.train._learn", refuses)
+    with pytest.raises(InputError, match="No"):
+        train(tiny(), run)
+    assert list(tmp_path.iterdir()) == [moved]
 
 
 def test_two_that_overwrite_what_is_not_there_yet_do_not_replace_each_other(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Measures a run beyond its ball and writes beyond.json and beyond.png: `gammacaps evaluate RUN --beyond`."""
 
+import contextlib
 import dataclasses
 import hashlib
 import time
@@ -26,20 +27,24 @@ from gammacaps.files import write_json
 from gammacaps.models import Model, check_fit, has_capsules
 from gammacaps.progress import Progress
 from gammacaps.runs.beyond import FORMAT
-from gammacaps.runs.folders import copies_taken_back, run_folders
+from gammacaps.runs.folders import run_folders
 from gammacaps.runs.run import BEYOND, Run
 
 PICTURE = "beyond.png"
 LEARNED = 2000  # training images from which the usual patterns of hidden capsules are learned
 
 
+def beyond_folders(names: Sequence[Path]) -> contextlib.AbstractContextManager[tuple[Path, ...]]:
+    """Where the networks' figures go, as in `run_folders`."""
+    return run_folders(names, (BEYOND, PICTURE), FOLDER)
+
+
 def beyond_runs(
-    names: Sequence[Path], config: EvaluateConfig, *, quiet: bool = False
+    folders: Sequence[Path], config: EvaluateConfig, *, quiet: bool = False
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Each run's folder and its figures, as soon as they are there."""
-    with copies_taken_back(names):
-        for folder in run_folders(names, (BEYOND, PICTURE), FOLDER):
-            yield folder, beyond_run(folder, config, quiet=quiet)
+    for folder in folders:
+        yield folder, beyond_run(folder, config, quiet=quiet)
 
 
 def beyond_run(run: Path, config: EvaluateConfig, *, quiet: bool = False) -> dict[str, Any]:

@@ -68,48 +68,49 @@ def evaluate(options: EvaluateOptions) -> None:
         return
     from gammacaps.distributed.processes import joined
     from gammacaps.evaluation.run import results_file
-    from gammacaps.evaluation.several import SWEEP, evaluate_runs
+    from gammacaps.evaluation.several import SWEEP, evaluate_runs, evaluation_folders
     from gammacaps.evaluation.table import table
 
-    with joined() as processes:
-        folders, results = [], []
-        for run, figures in evaluate_runs(options.runs, options.evaluate, quiet=options.json, processes=processes):
-            folders.append(run)
+    config, results = options.evaluate, []
+    with joined() as processes, evaluation_folders(options.runs, config, processes) as folders:
+        for run, figures in evaluate_runs(folders, config, quiet=options.json, processes=processes):
             results.append(figures)
             if not options.json:
-                show(f"{table(figures)}\n\n{written(run, results_file(options.evaluate.norm))}")
-            elif len(results) == len(options.runs):  # before the curve is drawn, which may fail
+                show(f"{table(figures)}\n\n{written(run, results_file(config.norm))}")
+            elif len(results) == len(folders):  # before the curve is drawn, which may fail
                 show(json.dumps(one_or_all(results)))
-    if options.evaluate.sweep and not options.json:
+    if config.sweep and not options.json:
         show(f"The curve of accuracy over eps: {folders[0] / SWEEP}")
 
 
 def beyond(options: EvaluateOptions) -> None:
-    from gammacaps.beyond.run import PICTURE, beyond_runs
+    from gammacaps.beyond.run import PICTURE, beyond_folders, beyond_runs
     from gammacaps.beyond.table import table
     from gammacaps.runs.run import BEYOND
 
     if launch().count > 1:
         raise InputError("--beyond is measured by one process: start it without torchrun.")
     results = []
-    for run, figures in beyond_runs(options.runs, options.evaluate, quiet=options.json):
-        results.append(figures)
-        if not options.json:
-            show(f"{table(figures)}\n\nWritten to {run / BEYOND} and {run / PICTURE}")
+    with beyond_folders(options.runs) as folders:
+        for run, figures in beyond_runs(folders, options.evaluate, quiet=options.json):
+            results.append(figures)
+            if not options.json:
+                show(f"{table(figures)}\n\nWritten to {run / BEYOND} and {run / PICTURE}")
     if options.json:
         show(json.dumps(one_or_all(results)))
 
 
 def audit(options: AuditOptions) -> None:
-    from gammacaps.auditing.several import audit_runs
+    from gammacaps.auditing.several import audit_folders, audit_runs
     from gammacaps.auditing.table import compare, table
     from gammacaps.runs.run import AUDIT
 
     results = []
-    for run, figures in audit_runs(options.runs, options.audit, quiet=options.json):
-        results.append(figures)
-        if not options.json:
-            show(f"{table(figures)}\n\n{written(run, AUDIT)}")
+    with audit_folders(options.runs) as folders:
+        for run, figures in audit_runs(folders, options.audit, quiet=options.json):
+            results.append(figures)
+            if not options.json:
+                show(f"{table(figures)}\n\n{written(run, AUDIT)}")
     if options.json:
         show(json.dumps(one_or_all(results)))
     elif len(results) > 1:
@@ -118,10 +119,9 @@ def audit(options: AuditOptions) -> None:
 
 def explain(options: ExplainOptions) -> None:
     from gammacaps.reporting.run import FOLDER, explain_run
-    from gammacaps.runs.folders import copies_taken_back, run_folders
+    from gammacaps.runs.folders import run_folders
 
-    with copies_taken_back((options.run,)):
-        (run,) = run_folders((options.run,), folder=FOLDER)
+    with run_folders((options.run,), folder=FOLDER) as (run,):
         folder = explain_run(run, options.report)
     show(f"Pictures and figures: {folder}")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gammacaps.distributed.processes import ALONE
 from gammacaps.errors import InputError
-from gammacaps.files import new_folder, taken_back, writing
+from gammacaps.files import folders_above, new_folder
 from gammacaps.models import Model, load
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.training.train import train
@@ -20,14 +20,12 @@ def surrogate_network(folder: Path, options: dict[str, Any], quiet: bool) -> Mod
         small: dict[str, Any] = {"preset": "cnn", "model": ("filters=[16, 32]", "width=256"), "robust": False}
         training = TrainConfig(steps=250, batch=64, lr=1e-3, **small, **options)
         try:
-            with taken_back(folder, unless=Path.exists):
-                with writing(folder):
-                    folder.parent.mkdir(exist_ok=True)  # not the run's folder, which may be gone by now
-                with new_folder(folder) as temporary:
-                    train(training, temporary / "cnn", processes=ALONE, warn=False)
-                    for file in (temporary / "cnn").iterdir():
-                        file.rename(temporary / file.name)
-                    (temporary / "cnn").rmdir()
+            # Not the run's folder, which may be gone by now.
+            with folders_above(folder, levels=1), new_folder(folder) as temporary:
+                train(training, temporary / "cnn", processes=ALONE, warn=False)
+                for file in (temporary / "cnn").iterdir():
+                    file.rename(temporary / file.name)
+                (temporary / "cnn").rmdir()
         except InputError:
             if not folder.exists():  # else another process has made the same one in the meantime
                 raise

@@ -3,19 +3,19 @@
 import contextlib
 import filecmp
 import os
+import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gammacaps.errors import InputError, did_you_mean
-from gammacaps.files import new_folder, taken_back, write_whole
+from gammacaps.files import folders_above, new_folder, write_whole
 from gammacaps.names import SHIPPED, shipped_names
 
 RUNS = Path("runs")  # under the working directory: where a shipped network is copied to, since verbs write beside it
 FILES = ("config.json", "model.safetensors", "README.md")
 FIGURES = ("results.json", "audit.json", "beyond.json")  # what was measured of it, as far as it was
 OWN = "-own"  # ends the name of the folder with what a user measures of a shipped network
-_made: set[Path] = set()  # copies of this process that nobody was told of yet
 
 
 def stored_at(name_or_folder: str | Path) -> Path:
@@ -35,35 +35,32 @@ def stored_at(name_or_folder: str | Path) -> Path:
     )
 
 
-def run_folder(name_or_folder: str | Path, *, figures: bool = False) -> Path:
+@contextlib.contextmanager
+def run_folder(name_or_folder: str | Path, *, figures: bool = False) -> Iterator[Path]:
     """The folder of a run, to be written to: an existing one, else a shipped network's copy under runs/.
 
     The copy is made at the first use, whole or not at all. Where `figures` are to be written, a shipped network's stay
     as they came: the folder is another copy beside it, without them, for the user's own.
+
+    A copy that was made here goes again where the block refuses, unless something was added to it. One that stays is
+    told of at the block's end.
     """
     folder = stored_at(name_or_folder)
     copy = _copy_for(folder, figures=figures)
-    return folder if copy is None else _copied(*copy)
-
-
-@contextlib.contextmanager
-def copy_taken_back(name_or_folder: str | Path, *, figures: bool = False) -> Iterator[None]:
-    """Where the block refuses, the copy that `run_folder` made in it goes again, unless something was added to it.
-
-    The copy is told of once it is there to stay.
-    """
-    copy = _copy_for(stored_at(name_or_folder), figures=figures)
     if copy is None:
-        yield
+        yield folder
         return
     source, folder, files = copy
-    try:
-        with taken_back(folder, unless=lambda made: not {file.name for file in made.glob("*")} <= set(files)):
-            yield
-    finally:
-        with contextlib.suppress(KeyError):  # made by another process, or long ago
-            _made.remove(folder)
-            if folder.exists():
+    with folders_above(folder):
+        made = _make_copy(source, folder, files)
+        try:
+            yield folder
+        except InputError:
+            if _is(folder, made) and {file.name for file in folder.iterdir()} <= set(files):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        finally:
+            if _is(folder, made):
                 print(f"Copied the network {source.name} that comes with gammacaps to {folder}.", file=sys.stderr)
 
 
@@ -86,14 +83,19 @@ def shipped_as(folder: Path) -> Path | None:
     return source if folder.name in shipped_names() and is_copy(folder, source) else None
 
 
-def _copied(source: Path, folder: Path, files: Iterable[str]) -> Path:
-    """A copy of these files of a shipped network, made where there is none yet."""
+def _make_copy(source: Path, folder: Path, files: Sequence[str]) -> os.stat_result | None:
+    """Copies these files of a shipped network where there is no folder yet: the copy, by which it is known again.
+
+    None where a copy is there already. What was made is known from making it: another process may be as quick.
+    """
+    made = None
     if not folder.exists():
         try:
             with new_folder(folder) as temporary:
                 for file in files:
                     write_whole(temporary / file, (source / file).read_bytes())
-            _made.add(folder)
+                copy = temporary.stat()
+            made = copy
         except InputError:
             if not folder.exists():  # else another process has made it in the meantime
                 raise
@@ -102,7 +104,15 @@ def _copied(source: Path, folder: Path, files: Iterable[str]) -> Path:
             f"{folder} is not the network {source.name} that comes with gammacaps: to use what is there give {folder}, "
             "to use the shipped one move it away."
         )
-    return folder
+    return made
+
+
+def _is(folder: Path, made: os.stat_result | None) -> bool:
+    """Whether the folder of that name is still the one that was made, if one was."""
+    try:
+        return made is not None and os.path.samestat(made, folder.stat())
+    except OSError:
+        return False
 
 
 def is_copy(folder: Path, source: Path) -> bool:

@@ -10,7 +10,7 @@ from gammacaps.reporting.config import ReportConfig
 from gammacaps.reporting.explanation import NAMES, files_of
 from gammacaps.reporting.page import compose, render
 from gammacaps.reporting.study import open_pair, open_study
-from gammacaps.runs.folders import copies_taken_back, run_folders
+from gammacaps.runs.folders import run_folders
 
 PAGE, SIDE_BY_SIDE, FOLDER = "report.html", "side-by-side.html", "explain"
 
@@ -37,16 +37,11 @@ def report_runs(runs: Sequence[Path], config: ReportConfig, *, called: str = "")
 
 def report_networks(names: Sequence[Path], config: ReportConfig) -> Path:
     """`report_runs` of runs' folders, or of networks that come with gammacaps by their names."""
-    with copies_taken_back(names):
-        return report_runs(page_folders(names), config)
-
-
-def page_folders(runs: Sequence[Path]) -> tuple[Path, ...]:
-    """The runs' folders, shipped networks being copied to theirs, if the page about them can be written."""
-    if len(runs) > 2:
-        raise InputError(f"A report is about one network, or about two side by side, not {len(runs)}: name fewer.")
-    first = run_folders(runs[:1], (PAGE,) if len(runs) == 1 else (SIDE_BY_SIDE,))
-    return (*first, *run_folders(runs[1:])) if len(runs) > 1 else first
+    if len(names) > 2:
+        raise InputError(f"A report is about one network, or about two side by side, not {len(names)}: name fewer.")
+    with run_folders(names) as folders:
+        check_can_write(folders[0], (PAGE if len(folders) == 1 else SIDE_BY_SIDE,))
+        return report_runs(folders, config)
 
 
 def explain_run(run: Path, config: ReportConfig) -> Path:

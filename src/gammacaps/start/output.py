@@ -3,13 +3,14 @@
 import contextlib
 import dataclasses
 import hashlib
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gammacaps.errors import InputError
-from gammacaps.files import read_json, taken_back, write_json, writing
-from gammacaps.locks import locked
+from gammacaps.files import folders_above, make_folder, read_json, write_json, writing
+from gammacaps.locks import FolderLock, locked
 from gammacaps.runs.typed_json import Misfit, read_as
 from gammacaps.start.config import StartConfig
 from gammacaps.start.plan import Plan
@@ -49,16 +50,33 @@ def taken(folder: Path, out: Path, config: StartConfig) -> Iterator[State]:
     What is made in the block goes again where the block refuses before there is a plan to go on by.
     """
     check_place(folder, out)
-    with taken_back(out, unless=_has_plan), contextlib.ExitStack() as held:
+    with folders_above(out):
         with writing(out):
-            out.mkdir(parents=True, exist_ok=True)
-        held.enter_context(locked(out))
-        state = read_state(out)
-        if state is None:
-            state = State(FORMAT, str(folder.resolve()), fingerprint(folder), config)
-            write_state(out, state)
-        _check_same(state, folder, out, config)
-        yield state
+            made = make_folder(out)
+        # Only who has the lock may remove it: another start may work in a folder that this one made.
+        with locked(out) as lock, _taken_back(out, lock) if made else contextlib.nullcontext():
+            yield _begun(folder, out, config)
+
+
+@contextlib.contextmanager
+def _taken_back(out: Path, lock: FolderLock) -> Iterator[None]:
+    """Removes the folder that is locked where the block refuses before there is a plan."""
+    try:
+        yield
+    except InputError:
+        if lock.stands_at(out) and not _has_plan(out):
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def _begun(folder: Path, out: Path, config: StartConfig) -> State:
+    """The state that is there, if it is of the same start, or a new one, which is written."""
+    state = read_state(out)
+    if state is None:
+        state = State(FORMAT, str(folder.resolve()), fingerprint(folder), config)
+        write_state(out, state)
+    _check_same(state, folder, out, config)
+    return state
 
 
 def read_state(out: Path) -> State | None:

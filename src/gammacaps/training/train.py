@@ -14,9 +14,8 @@ from gammacaps.distributed.launch import launch
 from gammacaps.distributed.processes import Processes, joined, own_device
 from gammacaps.environment import describe_machine
 from gammacaps.errors import InputError
-from gammacaps.files import taken_back
 from gammacaps.models import Model, load, to_config
-from gammacaps.models.folder import CONFIG, WEIGHTS, is_run, naming, write_config, write_weights
+from gammacaps.models.folder import CONFIG, is_run, naming, write_config, write_weights
 from gammacaps.progress import say
 from gammacaps.runs.metrics import forget_metrics_after
 from gammacaps.runs.run import Run, refuse_import
@@ -24,7 +23,7 @@ from gammacaps.runs.train_config import TrainConfig
 from gammacaps.runs.warnings import forget_warnings_after
 from gammacaps.training.batches import batches
 from gammacaps.training.board import Board, board_writer
-from gammacaps.training.checkpoint import CHECKPOINT, check_can_go_on, put_back, read_checkpoint
+from gammacaps.training.checkpoint import check_can_go_on, put_back, read_checkpoint
 from gammacaps.training.class_sets import ClassSets, class_sets
 from gammacaps.training.data import check_same_data, describe, open_split, training_data
 from gammacaps.training.execution import deterministic, recompute_encoder
@@ -86,7 +85,7 @@ def train(
             described["class_sets"] = sets
         launched = {"launch": launch().name} if launch().name else {}  # by which a restart knows its own run
         machine = describe_machine(config.device, processes=together.count)
-        with HeldFolder(folder, together) as held, _nothing_left(folder, together):
+        with HeldFolder(folder, together) as held:
             held.make({**described, **launched, "machine": machine}, overwrite=overwrite)
             return _learn(config, data, model, held, sets, held_back, as_json=as_json, until=until, warn=warn)
 
@@ -140,13 +139,6 @@ def resume(
             model = stored_model(run.config.model, here, data)
         sets = run.config.class_sets
         return _learn(here, data, model, held, sets, held_back, as_json=as_json, until=until, described=described)
-
-
-def _nothing_left(folder: Path, processes: Processes) -> contextlib.AbstractContextManager[None]:
-    """Removes the folder of a training that refuses before it has saved anything."""
-    if processes.rank > 0:
-        return contextlib.nullcontext()
-    return taken_back(folder, unless=lambda run: (run / CHECKPOINT).exists() or (run / WEIGHTS).exists())
 
 
 def _goes_on(folder: Path, config: TrainConfig) -> bool:
