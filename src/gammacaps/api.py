@@ -145,7 +145,8 @@ def check(
         images: floats (M, C, H, W) in [0, 1].
         labels: the class number of each, in a tensor, a list or an array.
         eps: the attacks' radius in L-inf, or several; often 8/255 for photos.
-        attacks: "quick" takes some 20 seconds for a small network; "standard" and "strong" (with AutoAttack) try harder; or names of attacks.
+        attacks: "quick" takes some 20 seconds for a small network; "standard" and "strong" (with AutoAttack) try
+            harder; or names of attacks.
         other: a network for the same task, which the attack "transfer" is made on.
         quiet: show no progress.
         options: those of `gammacaps evaluate` that are not about data or device, such as batch=100, checks=False.
