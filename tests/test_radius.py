@@ -19,7 +19,9 @@ SHOWN = {
     8 / 255: "8/255",
     2 / 255: "2/255",
     0.031373: "8/255",  # as a file with few digits has it
-    0.0123456: "0.0123",
+    0.1234: "0.1234",
+    0.1231: "0.1231",
+    0.0123456789: "0.0123457",
     128 / 255: "128/255",
     2.5: "2.5",
     0.30000000000000004: "0.3",
@@ -29,6 +31,10 @@ SHOWN = {
 @pytest.mark.parametrize(("eps", "words"), SHOWN.items())
 def test_a_radius_is_written_as_people_do(eps, words):
     assert radius(eps) == words
+
+
+def test_two_radii_of_one_table_are_told_apart():
+    assert len({radius(k / 10_000) for k in range(10_001)}) == 10_001
 
 
 def test_pages_write_it_alike(browser):  # noqa: F811  the fixture

@@ -1,9 +1,10 @@
 """The table of what else the networks withstand."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from benchmarks.alike.compare import Row, cell, figure, grouped, markdown, places
+from benchmarks.alike.compare import NONE, Row, cell, figure, grouped, markdown, places
 from gammacaps.names import NORM_TITLES
+from gammacaps.radius import radius
 
 
 def of_beyond(rows: Sequence[Row]) -> str:
@@ -11,17 +12,14 @@ def of_beyond(rows: Sequence[Row]) -> str:
     rows = [row for row in rows if row["figures"]["beyond"]]
     if not rows:
         return ""
-    norms = [row["norm"] for row in rows[0]["figures"]["beyond"]["norms"]]
+    norms = list(dict.fromkeys(one["norm"] for row in rows for one in row["figures"]["beyond"]["norms"]))
     heads = (
         *("data, eps", "trained", "network", "gamma", "clean", *(NORM_TITLES[norm] for norm in norms)),
         *("turns, shifts, scalings", "bad pictures", "unseen, by length", "by pattern", "calibration error"),
     )
     lines = []
     for (data, trained, network, gamma), seeds in grouped(rows, "data", "trained", "network", "gamma").items():
-        radii = [row["eps"] for row in seeds[0]["figures"]["beyond"]["norms"]]
-        in_norms = [
-            f"{cell(seeds, figure('beyond', 'norms', k, 'accuracy'))} at {radius:g}" for k, radius in enumerate(radii)
-        ]
+        in_norms = [_in_norm(seeds, norm) for norm in norms]
         shares = [
             cell(seeds, figure("beyond", *names))
             for names in (("clean", "accuracy"), ("spatial", "accuracy"), ("corruptions", "mean"))
@@ -36,6 +34,23 @@ def of_beyond(rows: Sequence[Row]) -> str:
         "hidden capsules are active."
     )
     return f"{words}\n\n{markdown(heads, lines)}"
+
+
+def _in_norm(seeds: Sequence[Row], norm: str) -> str:
+    """The worst case in a norm with its radius, or with each of several where rows of other commands are mixed."""
+    norms = [one for row in seeds for one in row["figures"]["beyond"]["norms"]]
+    radii = dict.fromkeys(one["eps"] for one in norms if one["norm"] == norm)
+    return "; ".join(f"{cell(seeds, _worst(norm, eps))} at {radius(eps)}" for eps in radii) or NONE
+
+
+def _worst(norm: str, eps: float) -> Callable[[Row], float | None]:
+    """A row's accuracy in a norm within a radius; None where that was not measured."""
+
+    def value(row: Row) -> float | None:
+        norms = row["figures"]["beyond"]["norms"]
+        return next((one["accuracy"] for one in norms if (one["norm"], one["eps"]) == (norm, eps)), None)
+
+    return value
 
 
 def _mean_auroc(seeds: Sequence[Row], by: str) -> str:

@@ -18,7 +18,7 @@ from gammacaps.auditing.class_attack import ClassAttack
 from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.curves import over_eps, over_tau
 from gammacaps.auditing.held_out import halves, holds
-from gammacaps.auditing.kinds import KINDS, mean_interval, view
+from gammacaps.auditing.kinds import KINDS, NON_ROBUST, mean_interval, view
 from gammacaps.auditing.parents import ParentCounter
 from gammacaps.auditing.patterns import told_by_pattern
 from gammacaps.auditing.run import audit_run
@@ -29,7 +29,9 @@ from gammacaps.data import load_set
 from gammacaps.data.dataset import DataSet
 from gammacaps.errors import InputError
 from gammacaps.evaluation.evaluate import balanced
+from gammacaps.files import read_json
 from gammacaps.models import CapsuleModel, Parse, save
+from gammacaps.names import SHIPPED, shipped_names
 from gammacaps.training.losses import margin_loss
 
 GAMMA, SOME_SET = "gamma-capsule", "gamma-capsule for some class set"
@@ -493,3 +495,13 @@ def test_the_verdict_names_gamma_capsules_that_are_not_certain(layers, lows, wor
     said = verdict(results)
     assert words in said
     assert ("not certain" in said) == (min(map(min, lows)) <= 0)
+    results["layers"][0]["counts"][NON_ROBUST] = 2
+    with_others = verdict(results)
+    assert "2 non-robust); " in with_others
+    assert ") (" not in with_others
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_shipped_audits_say_their_verdict_in_today_s_words(name):
+    results = read_json(SHIPPED / name / "audit.json")
+    assert results["verdict"] == verdict(results)

@@ -1,6 +1,8 @@
 """Networks trained alike: what is asked for, what a row keeps, and that the tables say what the bits say."""
 
 import json
+import os
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -8,7 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.alike import __main__ as command
+from benchmarks.alike import command
+from benchmarks.alike.beyond_table import of_beyond
 from benchmarks.alike.compare import cell, difference, difference_cell, figure, right
 from benchmarks.alike.measure import packed
 from benchmarks.alike.options import Options
@@ -21,7 +24,8 @@ from gammacaps.evaluation.by_image import ByImage
 from gammacaps.evaluation.paired import paired_difference
 from gammacaps.training.new_model import new_model
 
-RECIPES = Path(__file__).parents[2] / "docs" / "training" / "recipes"
+ROOT = Path(__file__).parents[2]
+RECIPES = ROOT / "docs" / "training" / "recipes"
 ALIKE = ("data", "eps", "attack_steps", "attack_step", "attack_start", "eps_ramp")
 CHANGED = ("turn", "zoom", "shift", "flip", "brightness", "contrast")
 IMAGES = 40
@@ -157,7 +161,7 @@ def test_what_fails_is_told_and_the_rest_is_made(monkeypatch, tmp_path, capsys):
     assert "fashion-mnist-0.1-RBA-gamma-0.3-attacked-seed-0: It does not fit" in capsys.readouterr().err
     assert [json.loads(line)["network"] for line in out.read_text().splitlines()] == ["SDA", "CNN"]
     assert run(monkeypatch, *asked, "--minutes", 1e-9) == 0
-    assert "Time is over: 1 networks are left" in capsys.readouterr().err
+    assert "Time is over: 1 network is left. The same command goes on with it." in capsys.readouterr().err
     assert run(monkeypatch, *asked, "--dry-run") == 0
     listed = capsys.readouterr().out
     assert listed.count("  done") == 2
@@ -167,6 +171,43 @@ def test_what_fails_is_told_and_the_rest_is_made(monkeypatch, tmp_path, capsys):
     assert run(monkeypatch, "--tables", "--out", out) == 0
     assert "SDA, gamma 0.3, less CNN" in capsys.readouterr().out
     assert len(out.read_text().splitlines()) == 2
+
+
+def test_what_else_they_withstand_is_looked_up_by_norm_and_radius():
+    def beyond(*norms):
+        told = {"clean": {"accuracy": 0.9}, "spatial": {"accuracy": 0.5}, "corruptions": {"mean": 0.6}, "unseen": []}
+        rows = [{"norm": norm, "eps": eps, "accuracy": right} for norm, eps, right in norms]
+        return {**told, "calibration": 0.1, "norms": rows}
+
+    rows = [row("SDA"), row("SDA", seed=1), row("CNN")]
+    norms = (
+        [("linf", 8 / 255, 0.4), ("l2", 1.5, 0.3)],
+        [("l2", 2.0, 0.2), ("linf", 8 / 255, 0.6)],
+        [("l2", 1.5, 0.1)],
+    )
+    for one, own in zip(rows, norms, strict=True):
+        one["figures"]["beyond"] = beyond(*own)
+    lines = [line.split(" | ") for line in of_beyond(rows).splitlines() if line.startswith("| fashion")]
+    assert [line[5:7] for line in lines] == [
+        ["50.0 [40.0, 60.0] at 8/255", "30.0 at 1.5; 20.0 at 2"],
+        ["–", "10.0 at 1.5"],
+    ]
+
+
+def test_threads_sleep_while_they_wait():
+    """Set before torch is imported, which reads it."""
+    code = (
+        "import os, runpy, sys, types\n"
+        "stand_in = types.ModuleType('command')\n"
+        "stand_in.main = lambda: print('torch' in sys.modules, os.environ['OMP_WAIT_POLICY'])\n"
+        "sys.modules['benchmarks.alike.command'] = stand_in\n"
+        "runpy.run_module('benchmarks.alike', run_name='__main__')"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "passive"]
 
 
 @pytest.mark.slow

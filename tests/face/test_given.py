@@ -111,6 +111,52 @@ def test_a_model_or_images_that_do_not_go_together_are_one_sentence(model, image
     assert "\n" not in str(caught.value)
 
 
+class Picky(nn.Module):
+    """Takes images of all shapes, but none that is brighter than this."""
+
+    def __init__(self, most):
+        super().__init__()
+        self.most = most
+
+    def forward(self, images):
+        if images.max() > self.most:
+            raise ValueError("too bright")
+        return images.flatten(1)[:, :10]
+
+
+class OneShape(Picky):
+    def forward(self, images):
+        assert images.shape[1:] == (1, 28, 28), "another shape"
+        return super().forward(images)
+
+
+@pytest.mark.parametrize("kind", [Picky, OneShape])
+def test_a_model_that_fails_by_what_images_show_is_not_told_of_their_shape(kind):
+    with pytest.raises(InputError, match=r"\(ValueError: too bright\): give images like those") as caught:
+        check(kind(0.5), IMAGES, LABELS, **QUICK)
+    assert "it takes" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory."),
+        RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: 9 bytes"),
+        MemoryError("There is not enough memory to route this batch: use a smaller one."),
+    ],
+)
+@pytest.mark.parametrize("side", [28, 32])
+def test_memory_that_runs_out_is_not_blamed_on_the_shape(error, side):
+    def model(images):
+        if images.shape[2] == side:
+            raise error
+        raise ValueError("another shape")
+
+    with pytest.raises(type(error)) as caught:
+        check(model, IMAGES, LABELS, **QUICK)
+    assert caught.value is error
+
+
 def test_an_error_in_a_model_keeps_its_cause():
     with pytest.raises(InputError) as caught:
         check(Gives(lambda s: s.nothing), IMAGES, LABELS, **QUICK)

@@ -157,7 +157,7 @@ def test_where_it_can_t_run(monkeypatch):
     empty = route(torch.rand(2, 3, 0), torch.rand(3, 8, 0, 4))
     assert (empty.poses == 0).all()
     monkeypatch.setattr("gammacaps.ops.routing.native.backend.library", lambda: None)
-    assert "C compiler" in why_not_native(how, torch.float32, weight, poses)
+    assert "Linux and GCC" in why_not_native(how, torch.float32, weight, poses)
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(InputError, match="Triton kernels can't be used"):
         route(torch.rand(1, 2, 3), torch.rand(2, 2, 3, 4), backend="triton")

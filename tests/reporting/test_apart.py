@@ -10,7 +10,8 @@ def test_few_images_leave_open_which_is_better_and_what_to_try_is_said():
     said = not_apart(Standing(0.1, 24, 22, 20), Standing(0.1, 24, 23, 18))
     assert said == (
         "Under attack (eps 0.1) the two networks can't be told apart with 24 test images: they differ by +8.3 points "
-        "(-14.8 to +30.6), a 95% interval that holds 0. Try more images, or a larger --eps."
+        "(-14.8 to +30.6), a 95% interval that holds 0. It is not paired image by image, and so wider than need be. "
+        "Try more images, or a larger --eps."
     )
     weak = not_apart(Standing(8 / 255, 24, 22, 4), Standing(8 / 255, 24, 23, 2))
     assert weak.startswith("Under attack (eps 8/255) ")

@@ -10,7 +10,7 @@ from gammacaps.errors import InputError
 from gammacaps.runs.run import Run
 from gammacaps.runs.train_config import read_config_file
 from gammacaps.shipping import make as making
-from gammacaps.shipping.__main__ import main
+from gammacaps.shipping.command import main
 from gammacaps.shipping.make import MakeConfig, make
 
 RECIPE = """

@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 
 import pytest
@@ -23,8 +25,8 @@ from gammacaps.models.folder import write_config, write_weights
 from gammacaps.models.shipped import FILES
 from gammacaps.runs.train_config import TrainConfig
 from gammacaps.shipping import halve as halving
-from gammacaps.shipping.__main__ import main
 from gammacaps.shipping.card import card
+from gammacaps.shipping.command import main
 from gammacaps.shipping.halve import halve, halved, lighter, scores_moved
 
 QUICK = EvaluateConfig(attacks=("paper",), eps=(0.1,), attack_steps=2, limit=20, checks=False, device="cpu")
@@ -132,3 +134,18 @@ def test_the_command_says_what_to_do_next(run, tmp_path, capsys, monkeypatch):
     with pytest.raises(SystemExit, match="2"):
         main()
     assert "There is no file" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_threads_of_its_command_sleep_while_they_wait():
+    """Set before torch is imported, which reads it."""
+    code = (
+        "import os, runpy, sys, types\n"
+        "stand_in = types.ModuleType('command')\n"
+        "stand_in.main = lambda: print('torch' in sys.modules, os.environ['OMP_WAIT_POLICY'])\n"
+        "sys.modules['gammacaps.shipping.command'] = stand_in\n"
+        "runpy.run_module('gammacaps.shipping', run_name='__main__')"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "passive"]

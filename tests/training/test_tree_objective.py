@@ -14,7 +14,7 @@ from gammacaps.training.new_model import new_model
 from gammacaps.training.starts import draw_noise
 from gammacaps.training.step import Objective
 from gammacaps.training.train import resume, train
-from gammacaps.training.tree_objective import parent_entropy
+from gammacaps.training.tree_objective import parent_cross_entropy
 
 
 def tiny(**changes):
@@ -23,25 +23,27 @@ def tiny(**changes):
     return TrainConfig(**{**given, **changes})
 
 
-def test_the_term_is_the_entropy_of_the_parents_and_its_gradient_is_right():
+def test_the_term_is_the_cross_entropy_of_the_parents_and_its_gradient_is_right():
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(5, 4, 3, generator=generator, dtype=torch.float64).requires_grad_()
     labels, speaks = torch.tensor([0, 2, 1, 1, 2]), torch.rand(5, 4, generator=generator) < 0.5
     c = logits.softmax(-1)
     expected = [-np.log(c[b, j, labels[b]].item()) for b in range(5) for j in range(4) if speaks[b, j]]
-    assert parent_entropy(c, labels, speaks).item() == pytest.approx(sum(expected) / 20)
-    assert torch.autograd.gradcheck(lambda x: parent_entropy(x.softmax(-1), labels, speaks), logits)
+    assert parent_cross_entropy(c, labels, speaks).item() == pytest.approx(sum(expected) / 20)
+    assert torch.autograd.gradcheck(lambda x: parent_cross_entropy(x.softmax(-1), labels, speaks), logits)
 
 
-def test_a_tree_costs_nothing_and_a_coupling_of_0_is_finite():
+def test_a_tree_costs_nothing_and_a_coupling_of_0_is_finite_and_is_not_pulled():
     labels, speaks = torch.tensor([1]), torch.tensor([[True, True, False]])
     tree = torch.tensor([[[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]])
-    assert parent_entropy(tree, labels, speaks) == 0  # the third capsule speaks for others, and may choose them
+    assert parent_cross_entropy(tree, labels, speaks) == 0  # the third capsule speaks for others, and may choose them
     astray = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]], requires_grad=True)
-    term = parent_entropy(astray, labels, speaks)
+    term = parent_cross_entropy(astray, labels, speaks)
     term.backward()
     assert term.isfinite()
     assert astray.grad.isfinite().all()
+    assert astray.grad[0, 0].tolist() == [0, 0]
+    assert astray.grad[0, 1, 1] < 0
 
 
 @pytest.mark.parametrize("preset", ["small", "matrix"])

@@ -79,7 +79,7 @@ def test_each_image_is_either_trained_on_or_held_back(stored):
 
 def test_images_to_choose_by_can_come_from_another_set():
     whole = load_set("fashion-mini", "train")
-    config = TrainConfig(validate=30, validate_on="fashion-mini")
+    config = TrainConfig(data="mine.npz", validate=30, validate_on="fashion-mini")
     trained, held = split_off(whole, config)
     assert trained is whole
     assert config.held_back() == 0
@@ -93,9 +93,11 @@ def test_images_to_choose_by_can_come_from_another_set():
 def test_images_to_choose_by_are_of_the_same_kind_and_their_number_is_given():
     other = DataSet(torch.zeros(20, 3, 8, 8), torch.arange(20) % 2, ("a", "b"), "made up", "here")
     with pytest.raises(InputError, match="fashion-mini has other classes or channels than made up"):
-        split_off(other, TrainConfig(validate=4, validate_on="fashion-mini"))
+        split_off(other, TrainConfig(data="mine.npz", validate=4, validate_on="fashion-mini"))
     with pytest.raises(InputError, match="give validate as well"):
         TrainConfig(validate_on="fashion-mini")
+    with pytest.raises(InputError, match=r"validate_on mnist is the set that is trained on, .*: name another set"):
+        TrainConfig(data="mnist", validate=3000, validate_on="mnist")
 
 
 class Plane(Model):

@@ -9,7 +9,8 @@ from gammacaps.auditing.config import AuditConfig
 from gammacaps.auditing.curves import over_eps, over_tau
 from gammacaps.evaluation.identity import identity
 from gammacaps.files import write_figure, write_json
-from gammacaps.progress import Progress
+from gammacaps.progress import Progress, say
+from gammacaps.runs.chosen_by import chosen_by
 from gammacaps.runs.run import AUDIT, Run
 
 OVER_EPS, OVER_TAU = "audit-eps.png", "audit-tau.png"  # the curves
@@ -20,6 +21,8 @@ def audit_run(run: Path, config: AuditConfig, *, quiet: bool = False) -> dict[st
     of = Run(run)
     train = of.config.train
     data = of.load_data("test", config.data, data_dir=config.data_dir, trust=config.trust)
+    if note := chosen_by(train, data.name):
+        say(f"Note: {note}")
     if not config.eps and of.radius is not None:
         config = dataclasses.replace(config, eps=(of.radius / 2, of.radius))
     model = of.model()

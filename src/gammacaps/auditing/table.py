@@ -26,9 +26,10 @@ def verdict(results: dict[str, Any]) -> str:
     which = "hidden" if all(name.startswith("hidden") for name in names) else " and ".join(names)
     words = f"{total[GAMMA]} of {active(total)} active {which} capsules are gamma-capsules at eps {radius(eps)}"
     words += f" and tau {results['tau']:g}" + (" in a strong audit" if is_strong(results) else "")
-    words += _not_certain(results)
+    open_ones, named = _not_certain(results)
     others = ", ".join(f"{total[kind]} {kind}" for kind in (NON_ROBUST, NOT_USEFUL) if total[kind])
-    words += f" ({others})" if others else ""
+    words += f", {open_ones} of them not certain" if open_ones else ""
+    words += f" ({bracket})" if (bracket := "; ".join(part for part in (named, others) if part)) else ""
     words += f", {total[DEAD]} of {active(total) + total[DEAD]} are dead" if total[DEAD] else ""
     at_others = [row for layer in results["layers"] for row in layer["capsules"] if row["gamma_capsule_at"]]
     more = len(at_others) - total[GAMMA]
@@ -43,8 +44,8 @@ def uncertain(row: dict[str, Any]) -> bool:
     return row["kind"] == GAMMA and interval is not None and interval[0] <= 0 <= interval[1]
 
 
-def _not_certain(results: dict[str, Any]) -> str:
-    """How many gamma-capsules are none for certain, and the first of them by name."""
+def _not_certain(results: dict[str, Any]) -> tuple[int, str]:
+    """How many gamma-capsules are none for certain, and the first of them by name with the reason."""
     several = len(results["layers"]) > 1
     names = [
         f"{layer['layer']} capsule {row['capsule']}" if several else f"capsule {row['capsule']}"
@@ -53,10 +54,10 @@ def _not_certain(results: dict[str, Any]) -> str:
         if uncertain(row)
     ]
     if not names:
-        return ""
+        return 0, ""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     holds = "its interval holds" if len(names) == 1 else "their intervals hold"
-    return f", {len(names)} of them not certain ({', '.join(names[:NAMED])}{more}: {holds} 0)"
+    return len(names), f"{', '.join(names[:NAMED])}{more}: {holds} 0"
 
 
 def table(results: dict[str, Any]) -> str:

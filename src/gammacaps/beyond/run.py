@@ -25,8 +25,9 @@ from gammacaps.evaluation.radii import usual_radius
 from gammacaps.evaluation.run import FOLDER
 from gammacaps.files import write_json
 from gammacaps.models import Model, check_fit, has_capsules
-from gammacaps.progress import Progress
+from gammacaps.progress import Progress, say
 from gammacaps.runs.beyond import FORMAT
+from gammacaps.runs.chosen_by import chosen_by
 from gammacaps.runs.folders import run_folders
 from gammacaps.runs.run import BEYOND, Run
 
@@ -55,6 +56,8 @@ def beyond_run(run: Path, config: EvaluateConfig, *, quiet: bool = False) -> dic
     of, progress = Run(run).checked(), Progress(quiet=quiet)
     name, data_dir = of.data_name(config.data, trust=config.trust), of.data_dir(config.data_dir)
     data = of.open_data("test", name, data_dir=data_dir)
+    if note := chosen_by(of.config.train, data.name):
+        say(f"Note: {note}")
     sources, notes = other_sets(data.name, config.unseen, data_dir)
     config = dataclasses.replace(config, data=name)
     device = pick_device(config.device)

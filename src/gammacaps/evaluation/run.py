@@ -20,6 +20,7 @@ from gammacaps.evaluation.surrogate import surrogate_network
 from gammacaps.files import write_json
 from gammacaps.models import check_fit
 from gammacaps.progress import Progress
+from gammacaps.runs.chosen_by import chosen_by
 from gammacaps.runs.run import RESULTS, Run
 
 FOLDER = "evaluation"  # in the run's folder: what each attack made of each image
@@ -56,6 +57,8 @@ def _evaluate_run(
         own, others = (", ".join(names[:3]) for names in (named, data.class_names))
         words = f"the network was trained on {own}, ... and {data.name} has {others}, ..."
         print(f"Note: {words}: the first counts as the first, and so on.", file=sys.stderr)
+    if (note := chosen_by(of.config.train, data.name)) and processes.rank == 0:
+        print(f"Note: {note}", file=sys.stderr)
     data_print = fingerprint(data.images, data.labels)
     if not processes.same(data_print):
         raise InputError(f"{data.name} is not the same on all machines: give each the same files.")

@@ -50,6 +50,8 @@ def try_model(model: Classifier, images: Tensor, labels: Tensor) -> None:
     except InputError:
         raise
     except Exception as error:  # whatever a user's code raises
+        if _is_of_memory(error):
+            raise
         raise InputError(_why_not(model, few, error)) from error
     _check_scores(scores, len(few))
     check_labels(labels, len(images), scores.shape[1])
@@ -63,9 +65,11 @@ def _why_not(model: Classifier, images: Tensor, error: Exception) -> str:
     channels = images.shape[1] if first is None else first.in_channels
     if images.shape[1] != channels and images.shape[3] == channels:
         return f"{given}: their channels come last, so put them first by images.permute(0, 3, 1, 2)."
-    wanted = next((side for side in SIDES if _takes(model, images.new_zeros(TRIED, channels, side, side))), None)
-    if wanted is not None:
-        return f"{given}: it takes (B, {channels}, {wanted}, {wanted}), so give images of that shape."
+    # Images of the shape that it was given may do too, but then it fails by what they show, not by their shape.
+    others = ((channels, side, side) for side in SIDES if (channels, side, side) != tuple(images.shape[1:]))
+    wanted = next((shape for shape in others if _takes(model, images.new_zeros(TRIED, *shape))), None)
+    if wanted is not None and not _takes(model, torch.zeros_like(images)):
+        return f"{given}: it takes (B, {', '.join(map(str, wanted))}), so give images of that shape."
     if images.shape[1] != channels:
         return f"{given}: its first convolution takes {channels} channels, so give images that have as many."
     words = f"{type(error).__name__}: {on_one_line(str(error))[:LONGEST]}"
@@ -75,9 +79,16 @@ def _why_not(model: Classifier, images: Tensor, error: Exception) -> str:
 def _takes(model: Classifier, images: Tensor) -> bool:
     try:
         model(images)
-    except Exception:  # as above
+    except Exception as error:  # as above
+        if _is_of_memory(error):
+            raise
         return False
     return True
+
+
+def _is_of_memory(error: Exception) -> bool:
+    """Whether memory has run out, which no other shape would mend; on a CPU torch has no class of its own for it."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
 
 
 def _check_scores(scores: Any, count: int) -> None:

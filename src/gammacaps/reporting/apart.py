@@ -32,7 +32,11 @@ def standing(results: dict[str, Any], row: dict[str, Any] | None) -> Standing | 
 
 
 def not_apart(first: Standing | None, second: Standing | None) -> str:
-    """Where the 95% interval of their difference holds 0, that and what to try in two sentences; else nothing."""
+    """Where the 95% interval of their difference holds 0, that and what to try in some sentences; else nothing.
+
+    Both were shown the same images, but results hold counts alone. So the interval is not paired, and wider than one
+    told image by image would be: networks that differ by little may seem alike.
+    """
     if first is None or second is None or first.eps != second.eps:
         return ""
     apart = unpaired_difference(_row(first), _row(second))
@@ -41,7 +45,8 @@ def not_apart(first: Standing | None, second: Standing | None) -> str:
     way = "a larger --eps" if first.holds and second.holds else "a longer training"
     return (
         f"Under attack (eps {radius(first.eps)}) the two networks can't be told apart with {apart.images:,} test "
-        f"images: they differ by {apart.words()}, a 95% interval that holds 0. Try more images, or {way}."
+        f"images: they differ by {apart.words()}, a 95% interval that holds 0. It is not paired image by image, and so "
+        f"wider than need be. Try more images, or {way}."
     )
 
 

@@ -50,14 +50,14 @@ def chart(curve: Curve) -> str:
     taken = _taken(curve, x, y)
     for name, value in curve.marks:
         parts.append(f'<path class="level" d="M{x(value):.1f} {TOP}V{bottom}"/>')
-        place = _free_place(x(value), LETTER * len(name), bottom, taken)
-        taken.append(place)
-        left_of = place.right < x(value)
+        free = _free_box(x(value), LETTER * len(name), bottom, taken)
+        taken.append(free)
+        left_of = free.right < x(value)
         parts.append(
-            _text(place.right if left_of else place.left, place.below - 3, name, "end" if left_of else "start", "name")
+            _text(free.right if left_of else free.left, free.below - 3, name, "end" if left_of else "start", "name")
         )
-    for number_of_line, series in enumerate(curve.series):
-        parts.append(_line(series, number_of_line, x, y))
+    for place, series in enumerate(curve.series):
+        parts.append(_line(series, place, x, y))
     parts.append(f'<path class="axis" d="M{LEFT} {bottom}H{RIGHT}"/>')
     label = escape(f"{curve.title or 'A curve'}: {curve.y} over {curve.x}. The numbers are in the table below.")
     box = f"0 0 {WIDTH} {curve.height}"
@@ -142,16 +142,16 @@ def _taken(curve: Curve, x: Scale, y: Scale) -> list[Box]:
     return boxes
 
 
-def _free_place(at: float, wide: float, bottom: float, taken: list[Box]) -> Box:
+def _free_box(at: float, wide: float, bottom: float, taken: list[Box]) -> Box:
     """Where the name of an upright line can stand: beside it, as high as nothing is in its way, else at the top."""
     sides = [(at + BESIDE, at + BESIDE + wide), (at - BESIDE - wide, at - BESIDE)]
     inside = [(left, right) for left, right in sides if left >= LEFT and right <= RIGHT]
-    places = [
+    boxes = [
         Box(left, right, float(above), above + TALL)
         for above in range(TOP, int(bottom - TALL), STEP)
         for left, right in inside or sides[1:]
     ]
-    return next((place for place in places if not any(place.meets(box) for box in taken)), places[0])
+    return next((box for box in boxes if not any(box.meets(other) for other in taken)), boxes[0])
 
 
 def _line(series: Series, place: int, x: Scale, y: Scale) -> str:

@@ -12,6 +12,7 @@ from gammacaps.reporting.content import Sentence, Value
 from gammacaps.reporting.sections.checks import believed, failed
 from gammacaps.reporting.shares import CLEAN, accuracy, interval
 from gammacaps.reporting.study import Study
+from gammacaps.runs.chosen_by import chosen_by
 
 
 def title(study: Study) -> str:
@@ -31,14 +32,19 @@ def headline(study: Study) -> tuple[Sentence, ...]:
     """What the network is worth, then what the measurement is worth; what is missing says how to make it."""
     results = study.results
     capsules = gamma_capsules(study.audit)
+    chosen = chosen_by(study.about.train, study.test.name)
     if results is None:
         run = shlex.quote(str(study.run))
         unknown = f"How often it is right was not measured yet: run gammacaps evaluate {run} and make the report again."
-        return ((unknown,), ("By the audit, ", *capsules, ".")) if capsules else ((unknown,),)
+        if not capsules:
+            return ((unknown,),)
+        audited = ("By the audit, ", *capsules, ".")
+        return ((unknown,), audited, (chosen,)) if chosen else ((unknown,), audited)
     row = hardest(study, results)
     words = network(study, results, row)
     first = (*words, "; ", *capsules, ".") if capsules else (*words, ".")
-    return (first, measurement(results, row), *((note,) for note in earlier(study, results)))
+    notes = (*earlier(study, results), *([chosen] if chosen else []))
+    return (first, measurement(results, row), *((note,) for note in notes))
 
 
 def network(study: Study, results: dict[str, Any], row: dict[str, Any] | None) -> Sentence:

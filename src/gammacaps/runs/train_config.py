@@ -163,6 +163,11 @@ class TrainConfig:
         check_eps(self.eps, norm=self.norm)
         if self.validate_on is not None and not self.validate:
             raise InputError(f"validate_on {self.validate_on} needs the number of its images: give validate as well.")
+        if self.validate_on is not None and self.validate_on == self.data:
+            raise InputError(
+                f"validate_on {self.validate_on} is the set that is trained on, and figures are of its test images: "
+                "name another set, or leave it out to hold training images back."
+            )
         if self.attack_start == "blocks" and self.norm != "linf":
             raise InputError(f"attack_start blocks is for the norm linf, not {self.norm}: leave it out.")
         if self.routing != "sda" and self.preset not in VECTOR_PRESETS:

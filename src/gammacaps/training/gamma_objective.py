@@ -14,7 +14,7 @@ from torch.nn.functional import one_hot
 
 from gammacaps.models import Parse
 from gammacaps.training.class_sets import ClassSets
-from gammacaps.training.tree_objective import parent_entropy
+from gammacaps.training.tree_objective import parent_cross_entropy
 
 ON = 0.5  # a capsule longer than this counts as active, as in the audit
 NEAR_END = 1e-6  # lengths nearer to 0 or 1 count as this, for their logarithm
@@ -59,7 +59,7 @@ class GammaObjective(nn.Module):
         couplings = parse.couplings[-1]
         assert couplings is not None
         sets: Tensor = self.get_buffer(f"sets_{len(self.layers) - 1}")
-        return parent_entropy(couplings.float(), labels, sets[labels])
+        return parent_cross_entropy(couplings.float(), labels, sets[labels])
 
 
 def set_counts(active: Float[Tensor, "N J"]) -> dict[str, int]:

@@ -13,9 +13,9 @@ export function make(tag, attributes = {}, ...inside) {
 export const byId = (id) => document.getElementById(id);
 // A radius as people write it: a short decimal, else 8/255 for what counts the steps of a byte; as gammacaps.radius has it.
 export function radius(eps) {
-  const short = Number(eps.toPrecision(3)), steps = Math.round(255 * eps);
+  const steps = Math.round(255 * eps), isShort = Math.abs(Number(eps.toPrecision(3)) - eps) <= 1e-9;
   const counts = steps > 0 && steps <= 255 && Math.abs(255 * eps - steps) < 0.002;
-  return counts && Math.abs(short - eps) > 1e-9 ? `${steps}/255` : String(short);
+  return counts && !isShort ? `${steps}/255` : String(Number(eps.toPrecision(6)));
 }
 export const two = (value) => value.toFixed(2);
 

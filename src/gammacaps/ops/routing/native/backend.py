@@ -28,7 +28,7 @@ def why_not_native(settings: Settings, dtype: torch.dtype, weight: Tensor, poses
     if torch.compiler.is_compiling():
         return "torch.compile can't look into it"
     if library() is None:
-        return "it needs Linux and a C compiler"
+        return "it needs Linux and GCC as the C compiler"
     return None
 
 

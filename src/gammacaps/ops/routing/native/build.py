@@ -1,7 +1,7 @@
 """Routing in C for CPUs: compiled by the machine's own compiler at its first use, and kept in the user's cache.
 
 A file's name there ends in the hash of its content, so that one which was cut off or changed is known before it is
-loaded, and made again. Where there is no compiler the plain backend routes as before.
+loaded, and made again. Where there is no GCC the plain backend routes as before.
 """
 
 import contextlib

@@ -7,7 +7,9 @@
  */
 #define LEAST 1.17549435e-38f /* the least normal float32 */
 #define NEAR 1.1920929e-5f    /* 100 roundings: nearer to its parent than this, a vote has no direction from it */
-#define NEVER -1e30f          /* the logit of a parent that only fills up */
+/* The logit of a parent that only fills up. exponential() ends at -87, so that its coupling is up to 1.6e-38 and not 0,
+ * which is harmless only because its votes are 0. */
+#define NEVER -1e30f
 #define CHUNK 4               /* samples that a thread takes at a time, at most */
 
 typedef struct {
@@ -439,16 +441,16 @@ static void back_some(const Data *x, Some some, Room from, Register *grad_weight
 static void learn_capsule(const Data *x, int64_t i, Register *kept, Room room, Register *raw, Register *grad_weight) {
     const Shape *n = x->n;
     int64_t Q = rows(n), D = n->D, DQ = D * Q;
-    if (x->grad_weight) memset(grad_weight, 0, n->d * DQ * sizeof(Register));
+    memset(grad_weight, 0, n->d * DQ * sizeof(Register));
     for (int64_t b = 0; b < n->B; b += CHUNK) {
         Some some = {b, b + CHUNK < n->B ? b + CHUNK : n->B, i, i + 1};
         for (int64_t m = b; m < some.until; m++)
             soon(kept + m * kept_size(n, Q, D) + 2 * i * (n->r - 1) * Q, 2 * (n->r - 1) * Q);
         cast_some(x, some, room);
         room.kept = kept + b * kept_size(n, Q, D);
-        back_some(x, some, room, x->grad_weight ? grad_weight : 0, raw);
+        back_some(x, some, room, grad_weight, raw);
     }
-    for (int64_t e = 0; x->grad_weight && e < n->d; e++)
+    for (int64_t e = 0; e < n->d; e++)
         from_rows(grad_weight + e * DQ, x->grad_weight + (i * n->d + e) * n->J * D, n->J, Q, D);
 }
 
