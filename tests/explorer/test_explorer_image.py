@@ -188,6 +188,8 @@ def test_a_network_for_digits_starts_with_drawn_ones_where_there_is_no_data(open
     with serving(load_networks([str(run)], ExploreConfig())) as (port, _):
         page, watch = opened(f"http://127.0.0.1:{port}/")
         assert page.locator("#samples button").count() == 30
-        assert page.locator("#pick-note").inner_text().startswith("Digits drawn for this page.")
+        assert page.locator("#pick-note").inner_text() == "Digits drawn for this page."
+        page.locator("#pick-note summary").click()
+        assert "gammacaps data mnist fetches them" in page.locator("#pick-note").inner_text()
         assert pad_pixels(page).max() == 255
         assert watch.complaints == []

@@ -24,7 +24,7 @@ USE = """## Use and limits
 
 For research and teaching: to attack, to look inside (`gammacaps report {name}`), to compare with, to start from. It
 knows images of {height} x {width} pixels of its {classes} classes and answers with one of them whatever it is shown.
-Its robustness is measured for changes of at most eps in each pixel (L-inf) and says nothing of others: turns, shifts,
+Its robustness is for changes of at most eps in each pixel (L-inf) and does not carry over to others: turns, shifts,
 blur, other cameras. The worst case is over the attacks above; a stronger one may lower it. Not for decisions about
 people or safety."""
 ALWAYS_GIVEN = ["preset", "robust", "eps", "attack_step", "attack_steps", "eps_ramp", "batch", "lr", "schedule", "ema"]
@@ -137,7 +137,10 @@ def _beyond(figures: dict[str, Any] | None) -> str:
         rows.append((f"bad pictures, mean of {len(figures['corruptions']['kinds'])}", f"{100 * mean:.1f}"))
     lines = ["| images | right, % |", "| --- | --- |", *(f"| {name} | {right} |" for name, right in rows)]
     count = f"{figures['data']['images']:,} test images"
-    return f"## Other changes of the images\n\nBy `gammacaps evaluate --beyond`, on {count}:\n\n" + "\n".join(lines)
+    how = "the norms by PGD alone, which is weaker than all the attacks above"
+    return f"## Other changes of the images\n\nBy `gammacaps evaluate --beyond`, on {count}, {how}:\n\n" + "\n".join(
+        lines
+    )
 
 
 def _figures_table(results: dict[str, Any]) -> str:

@@ -4,6 +4,12 @@ import { get } from "./ask.js";
 import { byId, make } from "./make.js";
 import { state } from "./state.js";
 
+// Words of which the first sentence is seen and the others unfold, so that the tree keeps its room.
+function folded(words) {
+  const [first, ...more] = words.split(/(?<=\.) /);
+  return more.length ? make("details", {}, make("summary", {}, first), more.join(" ")) : first;
+}
+
 // hooks: pick(sample); failed(error); shown(), once they are there.
 export class Samples {
   constructor(facts, hooks) {
@@ -24,7 +30,8 @@ export class Samples {
       this.list = found.samples;
       this.box.replaceChildren(...found.samples.map((sample) => this.thumb(sample)));
       const { labelled } = this.facts;
-      byId("pick-note").textContent = found.missing || found.note || (labelled ? "" : `Of ${found.source}, whose classes are not this network's.`);
+      const plain = found.missing || (labelled ? "" : `Of ${found.source}, whose classes are not this network's.`);
+      byId("pick-note").replaceChildren(plain || folded(found.note));
       byId("pick-class").hidden = !labelled;
       this.hooks.shown();
     } catch (error) {

@@ -3,6 +3,7 @@
 import { radius, two } from "./make.js";
 
 export const TITLES = ["Vote", "Agree", "Tree", "Attack", "Break", "The network that does not break"];
+export const LAST_ALONE = "At the strength it was trained for"; // of the last step where there is one network
 
 export const NO_IMAGE = "There is no image yet. Draw something on the pad, or open an image file: the story goes on with it.";
 export const FAILED = "This could not be worked out just now. Go on, or go back and try again.";

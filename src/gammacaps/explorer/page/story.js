@@ -5,7 +5,7 @@ import { byId, make } from "./make.js";
 import { isOver } from "./over.js";
 import { strongest } from "./patches.js";
 import { CHANGES, isBlank, state } from "./state.js";
-import { FAILED, NO_IMAGE, TITLES, agree, alone, attack, broken, holds, tree, vote } from "./story-words.js";
+import { FAILED, LAST_ALONE, NO_IMAGE, TITLES, agree, alone, attack, broken, holds, tree, vote } from "./story-words.js";
 
 const SURE = 0.6; // a score from which an image is good enough to tell the story with
 const TRIED = 12, PATIENCE = 3000; // test images to look for one in, and milliseconds
@@ -17,23 +17,24 @@ const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 export class Story {
   constructor(networks, hooks) {
     [this.networks, this.hooks] = [networks, hooks];
+    this.titles = networks.length > 1 ? TITLES : [...TITLES.slice(0, -1), LAST_ALONE];
     this.main = networks.find(({ facts }) => facts.trees);
     [this.box, this.opener] = [byId("story"), byId("story-open")];
     this.opener.hidden = !this.main;
     this.turn = 0; // of the last step asked for: what an older one still does is not shown
     this.at = null;
     this.opener.addEventListener("click", () => (this.at === null ? this.open() : this.leave()));
-    byId("story-next").addEventListener("click", () => (this.at + 1 < TITLES.length ? this.go(this.at + 1) : this.leave()));
+    byId("story-next").addEventListener("click", () => (this.at + 1 < this.titles.length ? this.go(this.at + 1) : this.leave()));
     byId("story-back").addEventListener("click", () => this.go(this.at - 1));
     byId("story-leave").addEventListener("click", () => this.leave());
-    byId("story-dots").replaceChildren(...TITLES.map((title, step) => make("li", {},
+    byId("story-dots").replaceChildren(...this.titles.map((title, step) => make("li", {},
       make("button", { type: "button", "aria-label": `Step ${step + 1}: ${title}`, onclick: () => this.go(step) }))));
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.at !== null && !isOver()) this.leave();
     });
     this.box.addEventListener("keydown", (event) => {
       const step = this.at + ({ ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0);
-      if (step === this.at || !TITLES[step]) return;
+      if (step === this.at || !this.titles[step]) return;
       event.preventDefault();
       this.go(step);
     });
@@ -71,10 +72,10 @@ export class Story {
     const turn = ++this.turn;
     this.at = step;
     this.main.spot = null;
-    byId("story-title").textContent = `${step + 1} of ${TITLES.length}: ${TITLES[step]}`;
+    byId("story-title").textContent = `${step + 1} of ${this.titles.length}: ${this.titles[step]}`;
     byId("story-text").textContent = "…";
     byId("story-back").disabled = step === 0;
-    byId("story-next").textContent = step + 1 < TITLES.length ? "Next" : "Finish";
+    byId("story-next").textContent = step + 1 < this.titles.length ? "Next" : "Finish";
     [...byId("story-dots").children].forEach((dot, place) => (place === step ? dot.firstElementChild.setAttribute("aria-current", "step") : dot.firstElementChild.removeAttribute("aria-current")));
     this.box.setAttribute("aria-busy", "true");
     try {

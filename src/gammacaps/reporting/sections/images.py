@@ -54,7 +54,8 @@ def draw(shown: ShownImages) -> str:
     )
     words = (
         "Above: test images, the first of each class that it answers rightly, if there are any. Below: the same "
-        f"attacked (PGD), no pixel changed by more than {radius(shown.eps)}. Under each, the network’s answer."
+        f"attacked by PGD, no pixel changed by more than {radius(shown.eps)}; stronger attacks may break more. Under "
+        "each, the network’s answer."
     )
     return f'<ol class="answers">{columns}</ol><p class="note">{escape(words)}</p>'
 
